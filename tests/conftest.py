@@ -1,0 +1,58 @@
+"""What all tests share: fixed seeds, and the folder of reference data beside the repository."""
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _seeds() -> None:
+    """The same numbers in each test, whatever ran before. Seeds only what is loaded."""
+    random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Reference data, no part of the project: skips, by name, where it is not beside the repository."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("needs the reference data in ../shared, which is not beside this checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lively_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Size t, 3 classes, deployed, random: its scores spread around one half, so that it finds plenty in noise."""
+    from yolov9kit import save, untrained
+
+    names = ["nut", "bolt", "wing nut"]
+    target = tmp_path_factory.mktemp("weights") / "lively model.safetensors"
+    return save(untrained(names, seed=7).model, target, names=names, input_hw=(64, 64))
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five pictures of different sizes, seeded noise of different grain."""
+    import numpy as np
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("photos")
+    random_numbers = np.random.default_rng(3)
+    for i, (width, height) in enumerate([(96, 64), (64, 96), (200, 120), (64, 64), (33, 150)]):
+        grain = random_numbers.integers(0, 256, (height // 4 + 1, width // 4 + 1, 3), dtype=np.uint8)
+        Image.fromarray(grain).resize((width, height)).save(folder / f"photo {i}.png")
+    return folder

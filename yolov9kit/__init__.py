@@ -1,0 +1,102 @@
+"""yolov9kit: a clean, fast YOLOv9 library, and the front door to it.
+
+Nothing happens here but naming: a name is imported when it is first used, so that ``import yolov9kit`` costs next to
+nothing and loads no torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from yolov9kit.data.image import decode_image, read_image
+    from yolov9kit.data.letterbox import Letterbox, letterbox
+    from yolov9kit.data.sources import Picture, open_source
+    from yolov9kit.data.synthetic import draw_shapes
+    from yolov9kit.device import available_devices, choose_device, choose_precision
+    from yolov9kit.download import fetch
+    from yolov9kit.draw import class_colour, draw_detections, encode_picture
+    from yolov9kit.errors import KitError, UsageError
+    from yolov9kit.infer.config import DetectConfig
+    from yolov9kit.infer.predict import Detector, detect, reselect
+    from yolov9kit.machine import inspect_machine
+    from yolov9kit.model.checkpoint import Checkpoint, convert, load, save
+    from yolov9kit.model.decode import decode
+    from yolov9kit.model.fuse import fuse
+    from yolov9kit.model.untrained import untrained
+    from yolov9kit.model.yolov9 import deployed, parameter_count, yolov9
+    from yolov9kit.samples import find_weights, sample_pictures
+    from yolov9kit.types import Candidates, Detections, Failed, Outputs
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Candidates",
+    "Checkpoint",
+    "DetectConfig",
+    "Detections",
+    "Detector",
+    "Failed",
+    "KitError",
+    "Letterbox",
+    "Outputs",
+    "Picture",
+    "UsageError",
+    "available_devices",
+    "choose_device",
+    "choose_precision",
+    "class_colour",
+    "convert",
+    "decode",
+    "decode_image",
+    "deployed",
+    "detect",
+    "draw_detections",
+    "draw_shapes",
+    "encode_picture",
+    "fetch",
+    "find_weights",
+    "fuse",
+    "inspect_machine",
+    "letterbox",
+    "load",
+    "open_source",
+    "parameter_count",
+    "read_image",
+    "reselect",
+    "sample_pictures",
+    "save",
+    "untrained",
+    "yolov9",
+]
+
+_HOMES = {
+    "data.image": ("decode_image", "read_image"),
+    "data.letterbox": ("Letterbox", "letterbox"),
+    "data.sources": ("Picture", "open_source"),
+    "data.synthetic": ("draw_shapes",),
+    "device": ("available_devices", "choose_device", "choose_precision"),
+    "draw": ("class_colour", "draw_detections", "encode_picture"),
+    "errors": ("KitError", "UsageError"),
+    "download": ("fetch",),
+    "infer.config": ("DetectConfig",),
+    "infer.predict": ("Detector", "detect", "reselect"),
+    "machine": ("inspect_machine",),
+    "model.checkpoint": ("Checkpoint", "convert", "load", "save"),
+    "model.decode": ("decode",),
+    "model.fuse": ("fuse",),
+    "model.untrained": ("untrained",),
+    "model.yolov9": ("deployed", "parameter_count", "yolov9"),
+    "samples": ("find_weights", "sample_pictures"),
+    "types": ("Candidates", "Detections", "Failed", "Outputs"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names:
+            return vars(import_module(f"yolov9kit.{module}"))[name]
+    raise AttributeError(f"module 'yolov9kit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
