@@ -1,0 +1,42 @@
+"""What the commands share: a parser whose errors are one line, and a line of progress."""
+
+import argparse
+import sys
+import time
+from typing import NoReturn, TextIO
+
+from yolov9kit.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are one line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see `{self.prog} --help`)")
+
+
+class Progress:
+    """One line on a terminal that is written over; silent elsewhere, where a line per picture is enough."""
+
+    def __init__(self, total: int | None, quiet: bool, stream: TextIO = sys.stderr) -> None:
+        self._total, self._stream = total, stream
+        self._on = not quiet and stream.isatty()
+        self._start = time.monotonic()
+
+    def show(self, done: int) -> None:
+        if not self._on:
+            return
+        spent = time.monotonic() - self._start
+        rate = done / spent if spent else 0.0
+        if self._total:
+            left = (self._total - done) / rate if rate else 0.0
+            text = f"{done}/{self._total}, {rate:.1f} a second, {left:.0f} s left"
+        else:
+            text = f"{done}, {rate:.1f} a second, Ctrl-C stops"
+        self._stream.write(f"\r\x1b[K{text}")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        if self._on:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

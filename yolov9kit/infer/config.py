@@ -1,0 +1,64 @@
+"""The settings of detection. Panel, command line and JSON read them from here."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from yolov9kit.errors import UsageError
+
+ImageSize = Annotated[
+    int | tuple[int, int], Field(description="input size in pixels: one number, or height and width")
+]
+
+
+class DetectConfig(BaseModel):
+    """How boxes are chosen. Frozen: to change settings, make another with ``changed``, which checks them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    image_size: ImageSize = 640
+    min_score: float = Field(default=0.25, ge=0, le=1, description="keep boxes that score more than this")
+    max_iou: float = Field(
+        default=0.7, ge=0, le=1, description="of two boxes of a class that overlap more, keep the better"
+    )
+    max_detections: int = Field(default=300, ge=1, description="most boxes of one picture, the best first")
+    classes: tuple[int, ...] | None = Field(
+        default=None, min_length=1, description="keep these classes only, by number; None keeps all"
+    )
+    agnostic: bool = Field(default=False, description="let boxes of different classes suppress each other")
+    batch_size: int = Field(
+        default=8, ge=1, le=4096, description="pictures that go through the network together"
+    )
+    keep_candidates: bool = Field(
+        default=False, description="keep boxes from before NMS, so that thresholds can move later"
+    )
+    candidate_score: float = Field(default=0.01, ge=0, le=1, description="floor of the candidates' scores")
+    max_candidates: int = Field(
+        default=3000, ge=1, description="most candidates of one picture, the best first"
+    )
+
+    @field_validator("image_size")
+    @classmethod
+    def _fits_the_strides(cls, size: int | tuple[int, int]) -> int | tuple[int, int]:
+        from yolov9kit.data.letterbox import (
+            input_size,
+        )  # imported here: `--help` needs the defaults, but no numpy
+
+        input_size(size)
+        return size
+
+    def changed(self, **settings: Any) -> "DetectConfig":
+        """Another config with these settings, checked.
+
+        Raises:
+            UsageError: an unknown name or a value out of range, in one line.
+        """
+        try:
+            return self.model_validate({**self.model_dump(), **settings})
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"][:1]))
+            if first["type"] == "extra_forbidden":
+                known = ", ".join(type(self).model_fields)
+                raise UsageError(f"{where}: no such setting. There are {known}") from None
+            raise UsageError(f"{where} = {first['input']!r}: {first['msg']}") from None

@@ -1,0 +1,119 @@
+"""The speed seam: ``Runner(images) -> Outputs``, the same call and the same result whatever makes it fast."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from yolov9kit.device import Device, Precision, float32_math
+from yolov9kit.kernels import bias_silu
+from yolov9kit.model.fuse import FusedConv, fuse
+from yolov9kit.model.yolov9 import YOLOv9, deployed
+from yolov9kit.types import Outputs, RawMaps
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """A network, ready on its device in its precision. Calls change nothing, so threads may share one."""
+
+    device: Device
+    precision: Precision
+    network: YOLOv9 = field(repr=False)
+
+    @torch.inference_mode()
+    def __call__(self, images: Tensor) -> Outputs:
+        """Images B x 3 x H x W, RGB, 0..1, float or uint8 0..255, on any device, to raw maps on ``device``."""
+        images = images.to(self.device.torch_name, non_blocking=True)
+        scale = 255.0 if images.dtype == torch.uint8 else 1.0
+        images = (images.float() / scale).to(self.precision.dtype)  # divided in fp32, then rounded once
+        if self._channels_last:
+            images = images.contiguous(memory_format=torch.channels_last)
+        with float32_math(self.precision, self.device):
+            return self.network(images)
+
+    @property
+    def _channels_last(self) -> bool:
+        return uses_channels_last(self.device, self.precision)
+
+    def synchronize(self) -> None:
+        """Wait until the device has done everything, so that a clock can be read."""
+        if self.device.kind == "cuda":
+            torch.cuda.synchronize(self.device.torch_name)
+        elif self.device.kind == "mps":
+            torch.mps.synchronize()
+
+
+class FloatHead(nn.Module):
+    """The head of a bf16 network, computing in fp32 (TF32 where the hardware has it).
+
+    With 8 bits of precision in the head too, scores moved by up to 0.03 on real boards; so by less than 0.02.
+    """
+
+    def __init__(self, head: nn.Module) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, levels: Sequence[Tensor]) -> RawMaps:
+        return self.head([level.float() for level in levels])
+
+
+SMALL_MAP = 2**21
+"""Elements under which two torch operations start faster than one Triton kernel saves: launches bound small batches."""
+
+
+class EpilogueConv(nn.Module):
+    """A FusedConv whose bias (kept in fp32) and SiLU are one kernel, where the map is large enough to gain from it."""
+
+    def __init__(self, fused: FusedConv, bias: Tensor) -> None:
+        super().__init__()
+        self.conv = fused.conv
+        self.conv.bias = None
+        self.bias = nn.Parameter(bias, requires_grad=False)
+        self.small_bias = nn.Parameter(bias.to(fused.conv.weight.dtype)[:, None, None], requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv(x)
+        if y.numel() < SMALL_MAP:
+            return F.silu(y.add_(self.small_bias), inplace=True)
+        return bias_silu.bias_silu_(y, self.bias)
+
+
+def _use_epilogues(network: nn.Module, exact: nn.Module) -> None:
+    """Replace in place. ``exact`` is the same network in fp32, for biases that were not rounded."""
+    for name, child in network.named_children():
+        other = exact.get_submodule(name)
+        if isinstance(child, FusedConv) and isinstance(other, FusedConv) and isinstance(child.act, nn.SiLU):
+            assert other.conv.bias is not None  # for the type checker: fusing always makes one
+            network.add_module(
+                name, EpilogueConv(child, other.conv.bias.detach().to(child.conv.weight.device))
+            )
+        else:
+            _use_epilogues(child, other)
+
+
+def uses_channels_last(device: Device, precision: Precision) -> bool:
+    """Tensor cores (every precision but fp32) read channels-last without a copy; processors are faster with it too.
+
+    Only plain fp32 on a GPU is slower so: 101 against 79 ms for size s at batch 64 on an H200.
+    """
+    return device.kind == "cpu" or precision.name != "fp32"
+
+
+def make_runner(model: YOLOv9, device: Device, precision: Precision) -> Runner:
+    """A runner for the deployed, fused form of ``model``, which is left as it is."""
+    if model.form == "training":
+        model = deployed(model)
+    exact = fuse(model)
+    network = copy.deepcopy(exact).to(device.torch_name, precision.dtype)
+    if precision.name == "bf16":  # not rounded on the way: from the exact network
+        network.head = copy.deepcopy(exact.head).to(device.torch_name)
+    if uses_channels_last(device, precision):
+        network = network.to(memory_format=torch.channels_last)
+    if device.kind == "cuda" and bias_silu.available():
+        _use_epilogues(network, exact)
+    if precision.name == "bf16":
+        network.head = FloatHead(network.head)  # type: ignore[assignment]  # same call, same result type
+    return Runner(device, precision, network)
