@@ -1,0 +1,7 @@
+"""The panels of the workbench. They show what the library says and decide nothing themselves."""
+
+from widgets.canvas import DetectionCanvas, Page
+from widgets.detect_panel import DetectPanel
+from widgets.workbench import Workbench
+
+__all__ = ["DetectPanel", "DetectionCanvas", "Page", "Workbench"]
