@@ -95,9 +95,7 @@ class DetectPanel(w.VBox):
 
     def _build_controls(self) -> None:
         found = [(_short(path, self.folder), str(path)) for path in yolov9kit.find_weights(self.folder)]
-        self.weights = choice(
-            "Weights", [*found, ("random weights (to try the panel)", UNTRAINED), (OTHER, OTHER)]
-        )
+        self.weights = choice("Weights", [*found, ("random weights", UNTRAINED), (OTHER, OTHER)])
         self.weights_path = text("File", "path of a .pt or .safetensors file")
         kinds = ["sample pictures", "folder or file", "upload", *(["camera"] if _has_camera() else [])]
         self.pictures = choice("Pictures", kinds)
