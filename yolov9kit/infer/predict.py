@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +120,10 @@ class Detector:
     def _run(
         self, pictures: Iterator[Picture], batch_size: int, config: DetectConfig
     ) -> Iterator[tuple[Picture, Detections]]:
-        while batch := list(islice(pictures, batch_size)):
-            yield from zip(batch, self._detect_batch(batch, config), strict=True)
+        for batch in _batches(pictures, batch_size):
+            results = self._detect_batch(batch, config)
+            for result in results:  # let go of each picture at once: the next ones are read meanwhile
+                yield batch.pop(0), result
 
     def _detect_batch(self, pictures: Sequence[Picture], config: DetectConfig) -> list[Detections]:
         clock = _Clock(self.runner)
@@ -209,6 +210,22 @@ class _Clock:
         now = time.perf_counter()
         spent, self._last = (now - self._last) * 1000, now
         return spent
+
+
+MAX_HELD_BYTES = 96 * 2**20
+"""Pixels of a batch that wait for the rest of it. Above this a batch goes on as it is: memory stays bounded."""
+
+
+def _batches(pictures: Iterator[Picture], size: int) -> Iterator[list[Picture]]:
+    batch: list[Picture] = []
+    for picture in pictures:
+        batch.append(picture)
+        if len(batch) == size or sum(p.pixels.nbytes for p in batch) > MAX_HELD_BYTES:
+            yield batch
+            batch = []
+        del picture  # or the largest picture would be held while the next one is decoded
+    if batch:
+        yield batch
 
 
 def _floor(config: DetectConfig) -> float:
