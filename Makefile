@@ -54,6 +54,12 @@ if fact.ok is False:
 endef
 export CHECK_OPENCV
 
+# JupyterLab's question about news would cover the first picture; in this environment the answer is no.
+define QUIET_LAB
+{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
+endef
+export QUIET_LAB
+
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "There is no '$(PYTHON)' here. Name a Python: make PYTHON=/path/to/python3 workbench"; exit 1; }
 	@$(PYTHON) -c "$$CHECK_PYTHON"
@@ -64,6 +70,8 @@ $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what pyproject.toml names. The first time that is some 3 GB and a few minutes."
 	$(BIN)/python -m pip install -c constraints.txt torch torchvision
 	$(BIN)/python -m pip install -c constraints.txt -e '.[dev]'
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@echo "$$QUIET_LAB" > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@touch $@
 
 # OpenCV is asked each time: it is the one package that pip can install and the system still refuse to load.

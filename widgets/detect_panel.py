@@ -20,6 +20,9 @@ from widgets.parts import STYLE, Choices, CodeView, StaticCopy, Status
 UNTRAINED = "untrained"
 """The entry of the weights list for a machine without any weights file."""
 
+UNTRAINED_SCORE = 0.6
+"""Random weights score nearly everything around one half: at the usual threshold a picture is all boxes."""
+
 OTHER = "another file"
 MAX_FRAMES = 300
 """Frames of a video or camera that a panel keeps; the command line has no such limit."""
@@ -190,6 +193,8 @@ class DetectPanel(w.VBox):
         self.start.disabled, self.stop.disabled = True, False
         self.progress.value, self.progress.bar_style = 0, ""
         self.canvas.show([])
+        if request.weights == UNTRAINED and self.canvas.min_score == yolov9kit.DetectConfig().min_score:
+            self.canvas.min_score = UNTRAINED_SCORE
         self.status.say("Loading the weights…")
         self._run = _Progress(self)
         self.job = Job(self._pages(request, self._run), self._run.add, self._run.end)
