@@ -205,9 +205,7 @@ class DetectPanel(w.VBox):
         if key not in self._detectors:
             while len(self._detectors) >= 4:
                 self._detectors.pop(next(iter(self._detectors)))
-            source = (
-                yolov9kit.untrained(["rectangle", "disc", "triangle"]) if weights == UNTRAINED else weights
-            )
+            source = yolov9kit.untrained(yolov9kit.SHAPE_NAMES) if weights == UNTRAINED else weights
             self._detectors[key] = yolov9kit.Detector(source, device, precision)
         return self._detectors[key]
 
@@ -240,10 +238,7 @@ class DetectPanel(w.VBox):
         return f"<details><summary>Static copy: {first}</summary>{told}{''.join(parts)}{rest}</details>"
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display(self._repr_mimebundle_(), raw=True)
-        self.copy.place()
+        self.copy.show_below(self)
 
     def close(self) -> None:
         """Stop and give everything back."""
@@ -343,7 +338,7 @@ def python_code(
     settings += [f"classes={classes}"] if classes is not None else []
     settings += ["agnostic=True"] if agnostic else []
     if request.weights == UNTRAINED:
-        imports, weights = "Detector, untrained", 'untrained(["rectangle", "disc", "triangle"])'
+        imports, weights = "Detector, untrained", f"untrained({list(yolov9kit.SHAPE_NAMES)})"
     else:
         imports, weights = "Detector", repr(request.weights)
     blocks = [f"from yolov9kit import {imports}\n"]

@@ -116,8 +116,9 @@ class StaticCopy:
         self._handle: DisplayHandle | None = None
         self.html = ""
 
-    def place(self) -> None:
-        """Make room for it in the output of the running cell."""
+    def show_below(self, live: w.Widget) -> None:
+        """Show the live view in the output of the running cell, and make room for the copy below it."""
+        display(live._repr_mimebundle_(), raw=True)
         self._handle = display(HTML(self.html), display_id=True)
 
     def update(self, text: str) -> None:

@@ -20,10 +20,7 @@ class Workbench(w.Tab):
         super().__init__([self.detect], titles=["Detect"])
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display(self._repr_mimebundle_(), raw=True)
-        self.detect.copy.place()
+        self.detect.copy.show_below(self)
 
     def close(self) -> None:
         self.detect.close()

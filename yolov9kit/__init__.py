@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from yolov9kit.data.image import decode_image, read_image
     from yolov9kit.data.letterbox import Letterbox, letterbox
     from yolov9kit.data.sources import Picture, open_source
-    from yolov9kit.data.synthetic import draw_shapes
+    from yolov9kit.data.synthetic import SHAPE_NAMES, draw_shapes
     from yolov9kit.device import available_devices, choose_device, choose_precision
     from yolov9kit.download import fetch
     from yolov9kit.draw import class_colour, draw_detections, encode_picture
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "SHAPE_NAMES",
     "Candidates",
     "Checkpoint",
     "DetectConfig",
@@ -73,7 +74,7 @@ _HOMES = {
     "data.image": ("decode_image", "read_image"),
     "data.letterbox": ("Letterbox", "letterbox"),
     "data.sources": ("Picture", "open_source"),
-    "data.synthetic": ("draw_shapes",),
+    "data.synthetic": ("SHAPE_NAMES", "draw_shapes"),
     "device": ("available_devices", "choose_device", "choose_precision"),
     "draw": ("class_colour", "draw_detections", "encode_picture"),
     "errors": ("KitError", "UsageError"),

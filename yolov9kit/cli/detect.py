@@ -84,7 +84,7 @@ def parser_of_detect() -> Parser:
     add("--nosave", action="store_true", help="write no annotated pictures or videos")
     add("--save-txt", action="store_true", help="write YOLO label files, PROJECT/NAME/labels/*.txt")
     add("--save-conf", action="store_true", help="with the score as last value of each row")
-    add("--save-crop", action="store_true", help="write the boxes' contents, PROJECT/NAME/crops/CLASS/*.jpg")
+    add("--save-crop", action="store_true", help="write the boxes' contents, PROJECT/NAME/crops/CLASS/*")
     add("--json", type=Path, metavar="FILE", help="write everything as JSON")
     add("--coco", type=Path, metavar="FILE", help="write COCO results JSON")
     add("--csv", type=Path, metavar="FILE", help="write a table, one box a row")

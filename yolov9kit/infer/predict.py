@@ -109,7 +109,6 @@ class Detector:
         return self._run(readable(), batch, config)
 
     def _check(self, config: DetectConfig) -> None:
-        input_size(config.image_size)
         wrong = [c for c in config.classes or () if not 0 <= c < len(self.names)]
         if wrong:
             raise UsageError(
@@ -218,11 +217,13 @@ MAX_HELD_BYTES = 96 * 2**20
 
 def _batches(pictures: Iterator[Picture], size: int) -> Iterator[list[Picture]]:
     batch: list[Picture] = []
+    held = 0
     for picture in pictures:
         batch.append(picture)
-        if len(batch) == size or sum(p.pixels.nbytes for p in batch) > MAX_HELD_BYTES:
+        held += picture.pixels.nbytes
+        if len(batch) == size or held > MAX_HELD_BYTES:
             yield batch
-            batch = []
+            batch, held = [], 0
         del picture  # or the largest picture would be held while the next one is decoded
     if batch:
         yield batch

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from yolov9kit.model.blocks import BATCH_NORM_MOMENTUM
 from yolov9kit.model.checkpoint import Checkpoint, LoadReport
 from yolov9kit.model.variants import Size
 from yolov9kit.model.yolov9 import yolov9
@@ -31,6 +32,6 @@ def untrained(names: Sequence[str], size: Size = "t", seed: int = 0) -> Checkpoi
                 last.bias.fill_(-0.5)
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
-            module.momentum = 0.03
+            module.momentum = BATCH_NORM_MOMENTUM
     report = LoadReport(0, len(model.state_dict()), notes=("random weights: the boxes mean nothing",))
     return Checkpoint(model.eval(), tuple(names), size, "deployed", "yolov9kit", report)
