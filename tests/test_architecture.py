@@ -29,12 +29,12 @@ BELOW = {
     "samples": {"errors", "data"},
     "loss": {"errors", "types", "geometry", "model"},
     "infer": {"errors", "types", "geometry", "device", "cuda_graph", "kernels", "model", "data"},
-    "evaluate": {"errors", "types", "geometry", "data", "infer"},
+    "evaluation": {"errors", "types", "geometry", "device", "model", "data", "loss", "infer"},
     "benchmark": {"errors", "types", "device", "infer"},
     "export": {"errors", "types", "device", "model", "infer"},
-    "train": {
+    "training": {
         *("errors", "types", "device", "cuda_graph", "kernels"),
-        *("data", "model", "loss", "evaluate", "telemetry"),
+        *("data", "model", "loss", "infer", "output", "evaluation", "telemetry"),
     },
 }
 ROOMS: dict[str, set[str]] = (

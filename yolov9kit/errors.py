@@ -21,6 +21,14 @@ class CheckpointError(KitError):
     """A weights file that cannot be read, is not trusted, or does not fit."""
 
 
+class DataError(KitError):
+    """A data set that cannot be used as it is: its yaml, its folders, its label files."""
+
+
+class TrainingError(KitError):
+    """A run that cannot start, go on or be resumed."""
+
+
 class DeviceError(KitError):
     """A device or a precision that this machine does not have."""
 

@@ -1,10 +1,14 @@
 """Boxes as pure functions, always in float32. Formats, IoU, anchor points, non-maximum suppression."""
 
+import math
 from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+_GUARD = 1e-7
+"""Keeps quotients of empty boxes finite; the value used throughout the field."""
 
 
 def cxcywh_to_xyxy(boxes: Float[Tensor, "*n 4"]) -> Float[Tensor, "*n 4"]:
@@ -34,6 +38,30 @@ def iou_matrix(a: Float[Tensor, "n 4"], b: Float[Tensor, "m 4"]) -> Float[Tensor
     intersection = (second - first).clamp(min=0).prod(dim=-1)
     union = area(a)[:, None] + area(b)[None, :] - intersection
     return torch.where(union > 0, intersection / torch.where(union > 0, union, 1.0), 0.0)
+
+
+def ciou(a: Float[Tensor, "*n 4"], b: Float[Tensor, "*m 4"]) -> Float[Tensor, "*k"]:
+    """Complete IoU of boxes that stand opposite each other (shapes broadcast), xyxy, float32, -1.5 to 1.
+
+    IoU less the squared distance of the centres over that of the enclosing box's corners, less a penalty for unequal
+    shapes whose weight is held constant for the gradient (Distance-IoU Loss, Zheng et al. 2020, section 3.4). Finite,
+    with finite gradients, for boxes without size too.
+    """
+    a, b = a.float(), b.float()
+    a_first, a_second, b_first, b_second = a[..., :2], a[..., 2:], b[..., :2], b[..., 2:]
+    a_width, a_height = (a_second - a_first).unbind(-1)
+    b_width, b_height = (b_second - b_first).unbind(-1)
+    overlap = (torch.minimum(a_second, b_second) - torch.maximum(a_first, b_first)).clamp(min=0)
+    intersection = overlap[..., 0] * overlap[..., 1]
+    iou = intersection / (a_width * a_height + b_width * b_height - intersection + _GUARD)
+    enclosing = torch.maximum(a_second, b_second) - torch.minimum(a_first, b_first)
+    diagonal = enclosing.square().sum(-1) + _GUARD
+    distance = ((b_first + b_second - a_first - a_second) / 2).square().sum(-1)
+    turn = torch.atan(b_width / (b_height + _GUARD)) - torch.atan(a_width / (a_height + _GUARD))
+    shape = 4 / math.pi**2 * turn.square()
+    with torch.no_grad():
+        weight = shape / (shape - iou + 1 + _GUARD)
+    return iou - (distance / diagonal + weight * shape)
 
 
 def anchor_points(

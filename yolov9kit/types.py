@@ -32,6 +32,41 @@ class Outputs(NamedTuple):
     aux: RawMaps | None
 
 
+class Targets(NamedTuple):
+    """What stands on the pictures of a batch, in fixed shapes: empty slots carry the label -1.
+
+    ``boxes`` B x M x 4 float32, xyxy, input pixels. ``labels`` B x M int64, class numbers. Slots of one picture keep
+    the order of its label file; how many empty ones follow changes no result.
+    """
+
+    boxes: Tensor
+    labels: Tensor
+
+    def to(self, device: str, non_blocking: bool = False) -> "Targets":
+        return Targets(*(tensor.to(device, non_blocking=non_blocking) for tensor in self))
+
+
+class Batch(NamedTuple):
+    """Pictures and their targets, as a loader gives them.
+
+    ``images`` B x 3 x H x W uint8, RGB. ``indices``: which sample of the data set each picture is (of a mosaic: its
+    first), B numbers.
+    """
+
+    images: Tensor
+    targets: Targets
+    indices: tuple[int, ...]
+
+
+class LossParts(NamedTuple):
+    """The loss of a batch, scalars. Gains are in the parts; ``total`` is their sum times the number of pictures."""
+
+    total: Tensor
+    box: Tensor
+    cls: Tensor
+    dfl: Tensor
+
+
 @dataclass(frozen=True)
 class Timings:
     """Milliseconds that one picture took. In a batch, preprocess, network and NMS are its even share."""

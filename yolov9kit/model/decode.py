@@ -25,13 +25,24 @@ def decode(
     level.
     """
     points, scale = anchor_points([(m.shape[-2], m.shape[-1]) for m in maps], strides, maps[0].device)
+    bins, logits = flat_maps(maps)
+    return boxes_in_cells(bins, points) * scale, logits.transpose(1, 2).sigmoid()
+
+
+def flat_maps(
+    maps: Sequence[Float[Tensor, "B K _h _w"]],
+) -> tuple[Float[Tensor, "B 64 A"], Float[Tensor, "B C A"]]:
+    """Bins and class logits of all levels one after the other, float32."""
     flat = torch.cat([m.flatten(2) for m in maps], dim=2).float()  # (B, 64 + C, A)
     bins, logits = flat.split((4 * BINS, flat.shape[1] - 4 * BINS), dim=1)
-    ramp = torch.arange(BINS, dtype=torch.float32, device=flat.device)
+    return bins, logits
+
+
+def boxes_in_cells(bins: Float[Tensor, "B 64 A"], points: Float[Tensor, "A 2"]) -> Float[Tensor, "B A 4"]:
+    """Boxes xyxy in grid units of each point's own level."""
+    ramp = torch.arange(BINS, dtype=torch.float32, device=bins.device)
     # softmax over dimension 1 and a matrix product: the operation order that equals the reference to the last bit
     probabilities = bins.unflatten(1, (4, BINS)).transpose(1, 2).softmax(1)  # (B, 16, 4, A)
-    distances = torch.einsum("brsa,r->bsa", probabilities, ramp).transpose(
-        1, 2
-    )  # (B, A, 4) left top right bottom
-    boxes = torch.cat((points - distances[..., :2], points + distances[..., 2:]), dim=-1) * scale
-    return boxes, logits.transpose(1, 2).sigmoid()
+    with torch.autocast(bins.device.type, enabled=False):  # which would make the product a bf16 one
+        distances = torch.einsum("brsa,r->bsa", probabilities, ramp).transpose(1, 2)  # left top right bottom
+    return torch.cat((points - distances[..., :2], points + distances[..., 2:]), dim=-1)
