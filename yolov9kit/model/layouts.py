@@ -294,3 +294,14 @@ def _own_name(layout: Layout, layer: int, rest: str) -> str | None:
         return f"{layout.heads[layer, tower]}.{tail}"
     path = layout.paths.get(layer)
     return None if path is None else f"{path}.{rest}"
+
+
+def layer_paths(size: str) -> dict[int, tuple[str, ...]]:
+    """Official layer numbers of the training form, as in its model files, and our paths of each.
+
+    Sizes m, c and e begin with a layer that does nothing. The last number is the head: both heads of ours.
+    """
+    layout = next(layout for layout in OFFICIAL if size in layout.sizes and layout.form == "training")
+    shift = 1 if size in ("m", "c", "e") else 0
+    paths = {number + shift: (path,) for number, path in layout.paths.items()}
+    return paths | {layout.last + shift: ("head", "aux_head")}

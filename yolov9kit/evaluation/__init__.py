@@ -1,0 +1,1 @@
+"""How good detections are: scores that say what they are."""

@@ -1,0 +1,1 @@
+"""A run: from pictures with boxes to weights, as an iterator of reports."""

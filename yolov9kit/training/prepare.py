@@ -1,0 +1,237 @@
+"""From a config to everything that a run needs, checked before the first step. Each choice has its reason."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from yolov9kit.data.augment import AugmentConfig
+from yolov9kit.data.batches import TrainBatches, ValBatches, check_workers, suggest_workers
+from yolov9kit.data.dataset import Dataset, has_split, open_dataset, refuse
+from yolov9kit.data.pixels import PreparedPictures
+from yolov9kit.device import Device, Precision, choose_device, choose_precision
+from yolov9kit.errors import DataError, UsageError
+from yolov9kit.loss.criterion import DetectionLoss
+from yolov9kit.model.layouts import layer_paths
+from yolov9kit.model.transfer import freeze, new_model, transfer
+from yolov9kit.model.yolov9 import YOLOv9, parameter_count
+from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.optim import (
+    Recipe,
+    Schedule,
+    WeightAverage,
+    choose_recipe,
+    make_optimizer,
+    make_schedule,
+)
+from yolov9kit.training.reports import StartReport
+from yolov9kit.training.step import TrainStep
+
+ProgressCallback = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, of how much."""
+
+FIRST_SCALE = 2.0**14
+
+
+@dataclass
+class Prepared:
+    """The parts of a run."""
+
+    config: TrainConfig
+    train_data: Dataset
+    val_data: Dataset
+    device: Device
+    precision: Precision
+    recipe: Recipe
+    schedule: Schedule
+    step: TrainStep
+    loss: DetectionLoss
+    train_batches: TrainBatches
+    val_batches: ValBatches
+    batch: int
+    workers: str
+    notes: tuple[str, ...]
+
+    @property
+    def model(self) -> YOLOv9:
+        return self.step.model
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-len(self.train_batches) // self.recipe.accumulate)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What must be the same for a run to be resumed."""
+        return {
+            "train_data": self.train_data.digest,
+            "val_data": self.val_data.digest,
+            "names": list(self.train_data.names),
+            "size": self.model.size,
+            "batch": self.batch,
+            "accumulate": self.recipe.accumulate,
+            "optimizer": self.recipe.optimizer,
+        }
+
+    def start_report(self, folder: str, first_step: int) -> StartReport:
+        return StartReport(
+            folder=folder,
+            config=self.config.model_dump(mode="json"),
+            size=self.model.size,
+            names=self.train_data.names,
+            parameters=parameter_count(self.model),
+            device=f"{self.device.torch_name} ({self.device.label}), {self.device.reason}",
+            precision=f"{self.precision.label}, {self.precision.reason}",
+            optimizer=f"{self.recipe.optimizer} at {self.recipe.lr0:g}, {self.recipe.reason}",
+            workers=self.workers,
+            train_data=self.train_data.summary(),
+            val_data=self.val_data.summary(),
+            batch=self.batch,
+            accumulate=self.recipe.accumulate,
+            steps_per_epoch=self.steps_per_epoch,
+            total_steps=self.steps_per_epoch * self.config.epochs,
+            first_step=first_step,
+            notes=self.notes,
+        )
+
+    def close(self) -> None:
+        self.train_batches.close()
+        self.val_batches.close()
+
+
+def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh: bool = True) -> Prepared:
+    """Read the data, choose, build. ``fresh`` is False where the weights will come from a run's own state.
+
+    Raises:
+        DataError, DeviceError, CheckpointError, UsageError: whatever makes the run impossible, before any of its work.
+    """
+    device = choose_device(config.device)
+    precision = choose_precision(config.precision, device)
+    train_data, val_data = _open_data(config, progress)
+    notes = [finding.message for data in (train_data, val_data) for finding in data.findings][:20]
+    model, more = _make_model(config, train_data, fresh)
+    notes += more
+    norms = freeze(model, frozen_paths(config.freeze, model.size))
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise UsageError(f"freeze = {list(config.freeze)}: nothing is left that could learn")
+    model = model.to(device.torch_name)
+    if device.kind == "cuda" and precision.name != "fp32":
+        model = model.to(memory_format=torch.channels_last)
+    batch = min(config.batch, len(train_data.samples))
+    if batch < config.batch:
+        notes.append(f"batch {config.batch}: the data set has {batch} pictures, the batch is {batch}")
+    workers, reason = _choose_workers(config, train_data, batch, device)
+    pictures = PreparedPictures(train_data.samples, config.image_size)
+    if config.cache == "ram":
+        pictures.load(None if progress is None else lambda done, total: progress("decoding", done, total))
+    train_batches = TrainBatches(
+        train_data.samples, config.image_size, batch, augmentation(config), config.seed, workers, pictures
+    )
+    val_batches = ValBatches(val_data.samples, config.image_size, config.val_batch or batch, workers)
+    recipe = choose_recipe(config, batch, len(train_batches))
+    steps = -(-len(train_batches) // recipe.accumulate)
+    loss = DetectionLoss(
+        len(train_data.names), config.box_gain, config.cls_gain, config.dfl_gain, config.aux_weight
+    )
+    step = TrainStep(
+        model,
+        WeightAverage(model, config.ema_decay, config.ema_ramp),
+        make_optimizer(model, recipe),
+        loss,
+        device,
+        precision,
+        config.clip_norm,
+        config.deterministic,
+        frozen_norms=norms,
+    )
+    if precision.name == "fp16":
+        step.scale.value = FIRST_SCALE
+    if config.deterministic and device.kind == "cuda":
+        notes.append(_GPU_DETERMINISM)
+    return Prepared(
+        config, train_data, val_data, device, precision, recipe, make_schedule(config, recipe, steps), step, loss,
+        train_batches, val_batches, batch, reason, tuple(notes),
+    )  # fmt: skip
+
+
+_GPU_DETERMINISM = (
+    "deterministic: cuDNN's autotuner is off and only deterministic algorithms run; the same bits are promised for the "
+    "same GPU model, driver, torch and cuDNN, not between different ones"
+)
+
+
+def _open_data(config: TrainConfig, progress: ProgressCallback | None) -> tuple[Dataset, Dataset]:
+    def report(what: str) -> Callable[[int, int], None] | None:
+        return None if progress is None else lambda done, total: progress(what, done, total)
+
+    if not has_split(config.data, "val"):
+        raise DataError(
+            f"{config.data}: names no validation pictures (val: ...). Scores on the training pictures would tell "
+            "nothing: name a set that is not trained on."
+        )
+    train_data = open_dataset(
+        config.data,
+        "train",
+        single_class=config.single_class,
+        min_items=config.min_items,
+        progress=report("checking training pictures"),
+    )
+    val_data = open_dataset(
+        config.data, "val", single_class=config.single_class, progress=report("checking validation pictures")
+    )
+    if not config.skip_bad_rows:
+        refuse(train_data)
+        refuse(val_data)
+    return train_data, val_data
+
+
+def _make_model(config: TrainConfig, data: Dataset, fresh: bool) -> tuple[YOLOv9, list[str]]:
+    if config.weights is None or not fresh:
+        return new_model(config.size or "s", len(data.names), config.seed), []
+    moved = transfer(config.weights, data.names, config.new_auxiliary)
+    if config.size is not None and moved.model.size != config.size:
+        raise UsageError(
+            f"{config.weights}: holds size {moved.model.size}, but size {config.size} was asked for"
+        )
+    return moved.model, [f"{config.weights}: {moved}"]
+
+
+def frozen_paths(freeze: tuple[int, ...], size: str) -> list[str]:
+    """Our paths of official layer numbers; one number n means layers 0 to n - 1.
+
+    Raises:
+        UsageError: a number that the size does not have.
+    """
+    layers = layer_paths(size)
+    wanted = range(freeze[0]) if len(freeze) == 1 else freeze
+    beyond = [number for number in wanted if number > max(layers)]
+    if beyond:
+        raise UsageError(f"freeze: layer {beyond[0]} does not exist, YOLOv9-{size} has 0 to {max(layers)}")
+    return [path for number in wanted for path in layers.get(number, ())]
+
+
+def augmentation(config: TrainConfig) -> AugmentConfig:
+    return AugmentConfig(
+        mosaic=config.mosaic,
+        mixup=config.mixup,
+        degrees=config.degrees,
+        translate=config.translate,
+        scale=config.scale,
+        shear=config.shear,
+        hue=config.hsv_h,
+        saturation=config.hsv_s,
+        value=config.hsv_v,
+        flip_lr=config.flip_lr,
+        flip_ud=config.flip_ud,
+    )
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return (
+        len(os.sched_getaffinity(0))
+        if os.name == "posix" and os.uname().sysname == "Linux"
+        else os.cpu_count() or 1
+    )

@@ -1,0 +1,97 @@
+"""Start a run, go on with one that was interrupted, train a finished one longer. Each is an iterator of reports."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from yolov9kit.errors import TrainingError
+from yolov9kit.output.folder import run_folder
+from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.journal import cut_back
+from yolov9kit.training.prepare import ProgressCallback, prepare
+from yolov9kit.training.reports import Report, ResumedReport
+from yolov9kit.training.run import Run
+from yolov9kit.training.state import read_state
+
+
+def train(config: TrainConfig, on_progress: ProgressCallback | None = None) -> Iterator[Report]:
+    """Train; yields a report for every step, epoch, evaluation and checkpoint. To stop, stop iterating.
+
+    A run that is stopped (also by Ctrl-C, after the step) saves its state first; ``resume`` goes on from there.
+
+    Args:
+        config: the run.
+        on_progress: called with (what, done, of how many) while data is checked and decoded.
+
+    Raises:
+        KitError: the run cannot start, or cannot go on. Its last good checkpoint is kept.
+    """
+    prepared = prepare(config, on_progress)
+    folder = run_folder(config.project, config.name, exist_ok=False)
+    (folder / "weights").mkdir(parents=True)
+    run = Run(folder, prepared)
+    yield from run.loop([run.start()])
+
+
+def resume(
+    folder: str | Path,
+    *,
+    device: str | None = None,
+    workers: int | None = None,
+    on_progress: ProgressCallback | None = None,
+) -> Iterator[Report]:
+    """Go on with a run from its last checkpoint; the result is that of a run that was never interrupted.
+
+    Device and workers may differ from before; results on another device differ in the last digits.
+
+    Raises:
+        TrainingError: no run, a finished run, or the data is not what it was.
+    """
+    folder = Path(folder)
+    saved = read_state(folder)
+    if saved.progress.ended:
+        raise TrainingError(
+            f"{folder}: this run has ended ({saved.progress.ended}). To train longer, extend it: "
+            "extend(folder, epochs=...), or --extend on the command line."
+        )
+    config = TrainConfig(**saved.config)
+    if device is not None:
+        config = config.changed(device=device)
+    if workers is not None:
+        config = config.changed(workers=workers)
+    prepared = prepare(config, on_progress, fresh=False)
+    run = Run(folder, prepared)
+    run.restore(saved)
+    lost = cut_back(folder, saved.journal_bytes)
+    yield from run.loop([ResumedReport(run.progress.step, lost, prepared.notes)])
+
+
+def extend(
+    folder: str | Path, epochs: int, *, on_progress: ProgressCallback | None = None
+) -> Iterator[Report]:
+    """Train a finished run on to ``epochs`` epochs in all, in a new folder; the old one stays as it is.
+
+    Weights, average and optimizer go on; the learning rate is that of a run planned for ``epochs`` from the start.
+
+    Raises:
+        TrainingError: no run, or one that has that many epochs already.
+    """
+    folder = Path(folder)
+    saved = read_state(folder)
+    if epochs <= saved.progress.epoch:
+        raise TrainingError(f"{folder}: has {saved.progress.epoch} epochs already; name more than that")
+    config = TrainConfig(**saved.config).changed(epochs=epochs)
+    prepared = prepare(config, on_progress, fresh=False)
+    target = run_folder(config.project, f"{folder.name}-extended", exist_ok=False)
+    (target / "weights").mkdir(parents=True)
+    for kind in ("best", "last"):
+        with suppress(FileNotFoundError):
+            (target / f"weights/{kind}.safetensors").write_bytes(
+                (folder / f"weights/{kind}.safetensors").read_bytes()
+            )
+    (target / "journal.jsonl").write_bytes((folder / "journal.jsonl").read_bytes()[: saved.journal_bytes])
+    run = Run(target, prepared)
+    run.restore(replace(saved, progress=replace(saved.progress, ended="")))
+    note = f"extends {folder} from {saved.progress.epoch} to {epochs} epochs"
+    yield from run.loop([run.start(), ResumedReport(run.progress.step, 0, (note,))])
