@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from yolov9kit.data.dataset import open_dataset
     from yolov9kit.data.image import decode_image, read_image
     from yolov9kit.data.letterbox import Letterbox, letterbox
     from yolov9kit.data.sources import Picture, open_source
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from yolov9kit.errors import KitError, UsageError
     from yolov9kit.infer.config import DetectConfig
     from yolov9kit.infer.predict import Detector, detect, reselect
+    from yolov9kit.loss.criterion import DetectionLoss
     from yolov9kit.machine import inspect_machine
     from yolov9kit.model.checkpoint import Checkpoint, convert, load, save
     from yolov9kit.model.decode import decode
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
     from yolov9kit.model.untrained import untrained
     from yolov9kit.model.yolov9 import deployed, parameter_count, yolov9
     from yolov9kit.samples import find_weights, sample_pictures
-    from yolov9kit.types import Candidates, Detections, Failed, Outputs
+    from yolov9kit.training.config import TrainConfig
+    from yolov9kit.training.journal import read_journal
+    from yolov9kit.training.trainer import extend, resume, train
+    from yolov9kit.types import Candidates, Detections, Failed, LossParts, Outputs, Targets
 
 __version__ = "0.1.0"
 
@@ -34,13 +39,17 @@ __all__ = [
     "Candidates",
     "Checkpoint",
     "DetectConfig",
+    "DetectionLoss",
     "Detections",
     "Detector",
     "Failed",
     "KitError",
     "Letterbox",
+    "LossParts",
     "Outputs",
     "Picture",
+    "Targets",
+    "TrainConfig",
     "UsageError",
     "available_devices",
     "choose_device",
@@ -54,23 +63,29 @@ __all__ = [
     "draw_detections",
     "draw_shapes",
     "encode_picture",
+    "extend",
     "fetch",
     "find_weights",
     "fuse",
     "inspect_machine",
     "letterbox",
     "load",
+    "open_dataset",
     "open_source",
     "parameter_count",
     "read_image",
+    "read_journal",
     "reselect",
+    "resume",
     "sample_pictures",
     "save",
+    "train",
     "untrained",
     "yolov9",
 ]
 
 _HOMES = {
+    "data.dataset": ("open_dataset",),
     "data.image": ("decode_image", "read_image"),
     "data.letterbox": ("Letterbox", "letterbox"),
     "data.sources": ("Picture", "open_source"),
@@ -81,6 +96,7 @@ _HOMES = {
     "download": ("fetch",),
     "infer.config": ("DetectConfig",),
     "infer.predict": ("Detector", "detect", "reselect"),
+    "loss.criterion": ("DetectionLoss",),
     "machine": ("inspect_machine",),
     "model.checkpoint": ("Checkpoint", "convert", "load", "save"),
     "model.decode": ("decode",),
@@ -88,7 +104,10 @@ _HOMES = {
     "model.untrained": ("untrained",),
     "model.yolov9": ("deployed", "parameter_count", "yolov9"),
     "samples": ("find_weights", "sample_pictures"),
-    "types": ("Candidates", "Detections", "Failed", "Outputs"),
+    "training.config": ("TrainConfig",),
+    "training.journal": ("read_journal",),
+    "training.trainer": ("extend", "resume", "train"),
+    "types": ("Candidates", "Detections", "Failed", "LossParts", "Outputs", "Targets"),
 }
 
 

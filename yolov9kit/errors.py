@@ -29,6 +29,10 @@ class TrainingError(KitError):
     """A run that cannot start, go on or be resumed."""
 
 
+class EvaluationError(KitError):
+    """Weights or detections that cannot be scored."""
+
+
 class DeviceError(KitError):
     """A device or a precision that this machine does not have."""
 

@@ -186,7 +186,7 @@ def test_a_folder_goes_on_past_broken_pictures(
         (["detect", "--weights", "w.pt", "--source", "x", "--augment"], 2, "--augment"),
         (["detect", "--weights", "a.pt", "b.pt", "--source", "x"], 2, "2 files"),
         (["detect", "--weights", "w.pt", "--source", "x"], 1, "w.pt: no such file"),
-        (["train.py", "--cfg", "x"], 2, "'train.py'"),
+        (["export.py", "--cfg", "x"], 2, "'export.py'"),
         (["convert", "w.pt", "out.safetensors"], 1, "w.pt: no such file"),
         (["fetch", "yolov9-x"], 2, "yolov9-x"),
     ],

@@ -186,10 +186,10 @@ def test_crowded_batches_are_taken_in_parts_without_a_difference(monkeypatch: py
 
 def test_gains_and_the_auxiliary_weight_are_factors() -> None:
     main, aux, targets = random_maps("gains/main", 3), random_maps("gains/aux", 3), some_targets()
-    plain = DetectionLoss(CLASSES, 1, 1, 1, aux_weight=0)(Outputs(main, aux), targets)
-    single = DetectionLoss(CLASSES, 1, 1, 1)(Outputs(main, None), targets)
+    plain = DetectionLoss(CLASSES, 1.0, 1.0, 1.0, aux_weight=0.0)(Outputs(main, aux), targets)
+    single = DetectionLoss(CLASSES, 1.0, 1.0, 1.0)(Outputs(main, None), targets)
     assert [p.item() for p in plain] == pytest.approx([p.item() for p in single])
-    other = DetectionLoss(CLASSES, 2, 3, 4, aux_weight=0)(Outputs(main, aux), targets)
+    other = DetectionLoss(CLASSES, 2.0, 3.0, 4.0, aux_weight=0.0)(Outputs(main, aux), targets)
     assert [o.item() / p.item() for o, p in zip(other[1:], plain[1:], strict=True)] == pytest.approx(
         [2, 3, 4]
     )

@@ -10,7 +10,7 @@ from yolov9kit.errors import UsageError
 from yolov9kit.model.decode import decode
 from yolov9kit.model.fuse import fuse
 from yolov9kit.model.variants import VARIANTS, Form, Size
-from yolov9kit.model.yolov9 import YOLOv9, deployed, parameter_count, yolov9
+from yolov9kit.model.yolov9 import YOLOv9, deployed, main_branch, parameter_count, yolov9
 
 SIZES = get_args(Size)
 
@@ -167,3 +167,17 @@ def test_channels_are_used_as_written() -> None:
     """Size m goes down to 184 channels: a formula would give 180."""
     assert VARIANTS["m"].bottom_up_down == (184, 240)
     assert on_meta("m", "deployed").bottom_up.down4.cv1.conv.out_channels == 184  # type: ignore[union-attr]
+
+
+def test_the_main_branch_is_a_view_of_the_same_weights() -> None:
+    model = yolov9("t", 3).eval()
+    view = main_branch(model)
+    images = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        assert view(images).aux is None
+        assert all(torch.equal(a, b) for a, b in zip(view(images).main, model(images).main, strict=True))
+        assert model(images).aux is not None
+        model.backbone.conv1.conv.weight.mul_(2)
+        assert all(torch.equal(a, b) for a, b in zip(view(images).main, model(images).main, strict=True))
+    assert view.form == "deployed"
+    assert model.form == "training"

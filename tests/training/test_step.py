@@ -140,6 +140,18 @@ def test_the_first_layer_that_overflows_is_named(make: Callable[..., TrainStep])
     assert unchanged(step, state, average)
 
 
+def test_an_exploded_loss_is_not_applied_and_hopeless(make: Callable[..., TrainStep]) -> None:
+    step = make()
+    with torch.no_grad():
+        for tower in step.model.head.cls:
+            tower[-1].bias.fill_(1e9)
+    result = step([some_batch(2)])
+    assert result.fault is not None
+    assert result.fault[0] == "loss"
+    assert "exploded" in result.fault[1]
+    assert result.hopeless
+
+
 def test_a_gradient_that_is_not_finite_is_named(make: Callable[..., TrainStep]) -> None:
     step = make()
     handle = step.model.backbone.conv1.conv.weight.register_hook(lambda g: g * float("inf"))

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from yolov9kit.cli import detect, lab, tools
+from yolov9kit.cli import detect, lab, tools, train
 from yolov9kit.errors import KitError, UsageError
 
-SCRIPTS = {"detect_dual.py": "detect", "detect.py": "detect"}
+SCRIPTS = {"detect_dual.py": "detect", "detect.py": "detect", "train_dual.py": "train", "train.py": "train"}
 """Scripts whose command lines people have, and the command that does the same."""
 
 
@@ -50,6 +50,7 @@ def _dispatch(words: list[str]) -> int:
     words, script = _without_script(words)
     commands: dict[str, tuple[str, Callable[[list[str], bool], int]]] = {
         "detect": ("find objects in pictures, videos, cameras", detect.run),
+        "train": ("train on pictures with boxes, go on with a run, train one longer", train.run),
         "convert": ("any YOLOv9 weights file to deployed .safetensors, outputs proved equal", tools.convert),
         "fetch": ("download released weights, on request only", tools.fetch),
         "lab": ("open the workbench in JupyterLab", lab.lab),
@@ -75,7 +76,7 @@ def _dispatch(words: list[str]) -> int:
 
 def _without_script(words: list[str]) -> tuple[list[str], bool]:
     """``[python] detect_dual.py --source ...``, alone or behind ``detect``, becomes ``detect --source ...``."""
-    first = words[:1] if words[:1] == ["detect"] else []
+    first = words[:1] if words and words[0] in SCRIPTS.values() else []
     rest = words[len(first) :]
     if rest and Path(rest[0]).name in ("python", "python3"):
         rest = rest[1:]
@@ -85,5 +86,9 @@ def _without_script(words: list[str]) -> tuple[list[str], bool]:
     if script not in SCRIPTS:
         raise UsageError(
             f"{script!r}: not a script whose command line is understood here ({', '.join(SCRIPTS)} are)"
+        )
+    if first and first[0] != SCRIPTS[script]:
+        raise UsageError(
+            f"{first[0]} {rest[0]}: that script's command line is one for `yolov9kit {SCRIPTS[script]}`"
         )
     return [SCRIPTS[script], *rest[1:]], True

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from yolov9kit.data.dataset import Sample
 from yolov9kit.data.letterbox import clip, letterbox
-from yolov9kit.errors import KitError
+from yolov9kit.errors import EvaluationError
 from yolov9kit.evaluation.average_precision import AveragePrecision, PictureBoxes, average_precision
 from yolov9kit.geometry import nms
 from yolov9kit.loss.criterion import BranchSums, DetectionLoss, branch_sums
@@ -43,10 +43,10 @@ def validate(
     device: str,
     image_size: int,
 ) -> Validation:
-    """Loss and AP of ``network`` (uint8 images on ``device`` to raw maps) on ``samples``; ``batches`` give them in order.
+    """Loss and AP of ``network`` (uint8 images on ``device`` to raw maps) on ``samples``, in the order of ``batches``.
 
     Raises:
-        KitError: the network gives values that are not finite.
+        EvaluationError: the network gives values that are not finite.
     """
     start = time.monotonic()
     sums: BranchSums | None = None
@@ -70,7 +70,7 @@ def validate(
     assert sums is not None  # a data set without pictures is refused before
     parts = LossParts(*(part.cpu() for part in loss.parts(sums)))
     if not all(torch.isfinite(part) for part in parts):
-        raise KitError("the weights give values that are not finite on the validation pictures")
+        raise EvaluationError("the weights give values that are not finite on the validation pictures")
     truths = [PictureBoxes(s.boxes, s.labels, np.ones(len(s.labels), np.float32)) for s in samples]
     scored = average_precision(truths, found, loss.num_classes, MAX_DETECTIONS)
     return Validation(parts, scored, tuple(found), cut, time.monotonic() - start)

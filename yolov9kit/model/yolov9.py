@@ -97,6 +97,13 @@ def deployed(model: YOLOv9) -> YOLOv9:
     return lean
 
 
+def main_branch(model: YOLOv9) -> YOLOv9:
+    """The same network without its auxiliary branch: a view that shares every weight with ``model``."""
+    view = copy.copy(model)
+    view._modules = {**model._modules, "aux": None, "aux_head": None}
+    return view
+
+
 def parameter_count(model: nn.Module) -> int:
     """Number of learned parameters."""
     return sum(p.numel() for p in model.parameters())

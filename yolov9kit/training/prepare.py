@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from yolov9kit.data.augment import AugmentConfig
-from yolov9kit.data.batches import TrainBatches, ValBatches, check_workers, suggest_workers
+from yolov9kit.data.batches import TrainBatches, ValBatches
 from yolov9kit.data.dataset import Dataset, has_split, open_dataset, refuse
 from yolov9kit.data.pixels import PreparedPictures
+from yolov9kit.data.workers import batch_bytes, check_workers, suggest_workers
 from yolov9kit.device import Device, Precision, choose_device, choose_precision
 from yolov9kit.errors import DataError, UsageError
 from yolov9kit.loss.criterion import DetectionLoss
@@ -110,7 +111,7 @@ def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh
     device = choose_device(config.device)
     precision = choose_precision(config.precision, device)
     train_data, val_data = _open_data(config, progress)
-    notes = [finding.message for data in (train_data, val_data) for finding in data.findings][:20]
+    notes = [str(finding) for data in (train_data, val_data) for finding in data.findings][:20]
     model, more = _make_model(config, train_data, fresh)
     notes += more
     norms = freeze(model, frozen_paths(config.freeze, model.size))
@@ -122,13 +123,13 @@ def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh
     batch = min(config.batch, len(train_data.samples))
     if batch < config.batch:
         notes.append(f"batch {config.batch}: the data set has {batch} pictures, the batch is {batch}")
-    workers, reason = _choose_workers(config, train_data, batch, device)
     pictures = PreparedPictures(train_data.samples, config.image_size)
     if config.cache == "ram":
-        pictures.load(None if progress is None else lambda done, total: progress("decoding", done, total))
-    train_batches = TrainBatches(
-        train_data.samples, config.image_size, batch, augmentation(config), config.seed, workers, pictures
-    )
+        pictures.fill(
+            None if progress is None else lambda done, total: progress("decoding pictures", done, total)
+        )
+    workers, reason = _choose_workers(config, pictures, batch, device)
+    train_batches = _train_batches(config, pictures, batch, workers)
     val_batches = ValBatches(val_data.samples, config.image_size, config.val_batch or batch, workers)
     recipe = choose_recipe(config, batch, len(train_batches))
     steps = -(-len(train_batches) // recipe.accumulate)
@@ -185,6 +186,32 @@ def _open_data(config: TrainConfig, progress: ProgressCallback | None) -> tuple[
         refuse(train_data)
         refuse(val_data)
     return train_data, val_data
+
+
+def _train_batches(config: TrainConfig, pictures: PreparedPictures, batch: int, workers: int) -> TrainBatches:
+    return TrainBatches(
+        pictures.samples,
+        config.image_size,
+        batch,
+        augmentation(config),
+        config.seed,
+        pictures=pictures,
+        workers=workers,
+    )
+
+
+def _choose_workers(
+    config: TrainConfig, pictures: PreparedPictures, batch: int, device: Device
+) -> tuple[int, str]:
+    """How many processes prepare pictures, and why: as asked or by measuring, and never more than /dev/shm holds."""
+    if config.workers is None:
+        trial = _train_batches(config, pictures, 1, 0)
+        suggestion = suggest_workers(trial.one, cores(), device.kind)
+        workers, reason = suggestion.workers, suggestion.reason
+    else:
+        workers, reason = config.workers, "as asked"
+    fitting, shortage = check_workers(workers, batch_bytes(batch, config.image_size))
+    return fitting, f"{fitting}, {shortage or reason}"
 
 
 def _make_model(config: TrainConfig, data: Dataset, fresh: bool) -> tuple[YOLOv9, list[str]]:

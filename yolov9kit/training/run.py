@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from yolov9kit.errors import CheckpointError, KitError, TrainingError
+from yolov9kit.errors import CheckpointError, EvaluationError, KitError, TrainingError
 from yolov9kit.evaluation.validate import SETTINGS, Validation, validate
 from yolov9kit.model.checkpoint import save
-from yolov9kit.model.yolov9 import deployed
+from yolov9kit.model.yolov9 import main_branch
 from yolov9kit.training.journal import Journal
 from yolov9kit.training.prepare import Prepared
 from yolov9kit.training.reports import (
@@ -173,18 +173,22 @@ class Run:
             progress.bad_in_a_row += not result.overflow
 
     def _check_faults(self, result: StepResult, group: Sequence[Batch]) -> None:
-        """Raises where going on makes no sense: too many bad steps in a row, or an epoch of nothing else."""
+        """Raises where going on makes no sense: spoilt weights, too many bad steps in a row, a whole epoch of them."""
         if result.fault is None or result.overflow:
             return
         progress, limit = self.progress, self.parts.config.max_bad_steps
         whole_epoch = progress.step_in_epoch == self.parts.steps_per_epoch and not progress.applied
-        if progress.bad_in_a_row >= limit or whole_epoch:
-            raise TrainingError(
-                f"step {progress.step} (epoch {progress.epoch + 1}): {self._problem(result, group)}. "
-                f"{progress.bad_in_a_row} steps in a row were not applied, so the run stops; the last good checkpoint "
-                f"is kept in {self.folder}. A lower learning rate (now "
-                f"{self.parts.schedule.learning_rate(progress.step - 1):g}) or precision fp32 may help."
-            )
+        if result.hopeless or progress.bad_in_a_row >= limit or whole_epoch:
+            why = "" if result.hopeless else f" {progress.bad_in_a_row} steps in a row were not applied."
+            raise self._stop(f"{self._problem(result, group)}.{why}")
+
+    def _stop(self, why: str) -> TrainingError:
+        progress = self.progress
+        rate = self.parts.schedule.learning_rate(max(progress.step - 1, 0))
+        return TrainingError(
+            f"step {progress.step} (epoch {progress.epoch + 1}): {why} The run stops; the last good checkpoint is kept "
+            f"in {self.folder}. A lower learning rate (now {rate:.3g}) or precision fp32 may help."
+        )
 
     def _problem(self, result: StepResult, group: Sequence[Batch]) -> Problem:
         assert result.fault is not None
@@ -231,7 +235,10 @@ class Run:
 
     def _evaluate(self) -> EvaluationReport:
         parts, progress = self.parts, self.progress
-        result = evaluate_average(parts)
+        try:
+            result = evaluate_average(parts)
+        except EvaluationError as error:
+            raise self._stop(f"{error}.") from None
         scores = result.scores
         best = progress.best_epoch is None or (scores.ap or 0.0) > (progress.best_ap or 0.0)
         if best:
@@ -335,7 +342,7 @@ class Run:
 
 def evaluate_average(parts: Prepared) -> Validation:
     """The averaged weights, without their auxiliary branch, on the validation pictures."""
-    network = deployed(parts.step.average.model).eval()
+    network = main_branch(parts.step.average.model)
 
     def run(images: Tensor) -> Outputs:
         with autocast(parts.device, parts.precision):

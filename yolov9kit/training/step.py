@@ -16,6 +16,9 @@ from yolov9kit.training.optim import WeightAverage
 from yolov9kit.training.reports import LossValues
 from yolov9kit.types import Outputs, Targets
 
+EXPLODED = 1e8
+"""A loss of a picture that no detector has, however bad: its weights are beyond mending, though still finite."""
+
 MicroBatch = tuple[Tensor, Targets]
 """Images B x 3 x H x W uint8 on the device, and their targets there."""
 
@@ -40,12 +43,17 @@ class LossScale:
 @dataclass(frozen=True)
 class StepResult:
     """The loss and the gradient's norm before clipping. ``fault`` is (tensor, what) of a step that was not applied; the
-    values may then be anything. ``overflow``: only the fp16 loss scale was too large, which is a part of its search."""
+    values may then be anything.
+
+    ``overflow``: only the fp16 loss scale was too large, which is a part of its search. ``hopeless``: the weights
+    themselves are spoilt, no later step can be good.
+    """
 
     loss: LossValues
     grad_norm: float
     fault: tuple[str, str] | None = None
     overflow: bool = False
+    hopeless: bool = False
 
 
 @dataclass
@@ -97,9 +105,9 @@ class TrainStep:
     def _finish(
         self, batches: Sequence[MicroBatch], gradients: list[Tensor], values: list[float]
     ) -> StepResult:
-        finite = all(map(math.isfinite, values))
+        finite = all(math.isfinite(value) for value in values) and max(values[:4]) < EXPLODED
         scaling = self.precision.name == "fp16"
-        fault = None
+        fault, hopeless = None, False
         if finite:
             norm = values[-1]
             if self.clip_norm and norm > self.clip_norm:
@@ -108,12 +116,14 @@ class TrainStep:
             self.average.update(self.model)
         else:
             self.statistics.restore()
-            fault = self._first_fault(batches)
+            fault, hopeless = self._first_fault(batches, values)
             self.statistics.restore()
-        overflow = scaling and not finite and all(map(math.isfinite, values[:4])) and self.scale.value > 1
+        overflow = (
+            scaling and not finite and not hopeless and self.scale.value > 1 and math.isfinite(values[0])
+        )
         if scaling:
             self.scale.after(finite)
-        return StepResult(LossValues(*values[:4]), values[4], fault, overflow)
+        return StepResult(LossValues(*values[:4]), values[4], fault, overflow, hopeless)
 
     def _forward(self, images: Tensor) -> Outputs:
         with autocast(self.device, self.precision):
@@ -129,27 +139,32 @@ class TrainStep:
         pictures = sum(s.pictures for s in sums)
         return Normaliser(main, torch.stack(aux).sum() if aux else None, pictures)
 
-    def _first_fault(self, batches: Sequence[MicroBatch]) -> tuple[str, str]:
-        """Where the first value that is not finite stands, looked for in the order of computation."""
-        for name, parameter in self.model.named_parameters():
-            if not torch.isfinite(parameter).all():
-                return f"weight {name}", "has values that are not finite before the step"
-        for name, buffer in self.model.named_buffers():
-            if not torch.isfinite(buffer.float()).all():
-                return f"buffer {name}", "has values that are not finite before the step"
+    def _first_fault(
+        self, batches: Sequence[MicroBatch], values: list[float]
+    ) -> tuple[tuple[str, str], bool]:
+        """Where the first wrong value stands, looked for in the order of computation, and whether it is hopeless."""
+        for kind, tensors in (
+            ("weight", self.model.named_parameters()),
+            ("buffer", self.model.named_buffers()),
+        ):
+            for name, tensor in tensors:
+                if not torch.isfinite(tensor).all():
+                    return (f"{kind} {name}", "has values that are not finite before the step"), True
         for images, targets in batches:
             first = _first_output(self.model, lambda images=images: self._forward(images))
             if first:
-                return f"output of layer {first}", f"is not finite in {self.precision.name}"
+                return (f"output of layer {first}", f"is not finite in {self.precision.name}"), False
             with torch.no_grad():
                 parts = self.loss(self._forward(images), targets)
             for kind, value in zip(("box", "cls", "dfl"), parts[1:], strict=True):
                 if not torch.isfinite(value):
-                    return f"{kind} part of the loss", "is not finite"
+                    return (f"{kind} part of the loss", "is not finite"), False
+        if max(values[:4]) >= EXPLODED:
+            return ("loss", f"is {values[0]:.1e} a picture: the weights have exploded"), True
         for name, parameter in self.model.named_parameters():
             if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
-                return f"gradient of {name}", f"is not finite in {self.precision.name}"
-        return "gradient norm", "is not finite: too large for float32"
+                return (f"gradient of {name}", f"is not finite in {self.precision.name}"), False
+        return ("gradient norm", "is not finite: too large for float32"), False
 
 
 class Statistics:

@@ -1,0 +1,134 @@
+"""What only a GPU can show: halves beside float32, the loss beside the processor's, determinism."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+
+from yolov9kit.data.augment import NO_AUGMENTATION
+from yolov9kit.data.batches import TrainBatches
+from yolov9kit.data.dataset import Sample
+from yolov9kit.data.pixels import PreparedPictures
+from yolov9kit.data.synthetic import draw_shapes
+from yolov9kit.device import choose_device, choose_precision
+from yolov9kit.loss.criterion import DetectionLoss
+from yolov9kit.model.transfer import new_model
+from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.optim import WeightAverage, choose_recipe, make_optimizer, make_schedule
+from yolov9kit.training.reports import LossValues
+from yolov9kit.training.step import MicroBatch, TrainStep
+from yolov9kit.types import Outputs, Targets
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
+]
+SIDE = 320
+
+
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory: pytest.TempPathFactory) -> list[MicroBatch]:
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("shapes")
+    samples = []
+    for seed in range(32):
+        drawing = draw_shapes(seed, (SIDE, SIDE))
+        Image.fromarray(drawing.pixels).save(folder / f"{seed}.png")
+        samples.append(Sample(Path(folder, f"{seed}.png"), (SIDE, SIDE), drawing.boxes, drawing.labels))
+    source = TrainBatches(samples, SIDE, 8, NO_AUGMENTATION, 0, pictures=PreparedPictures(samples, SIDE))
+    return [
+        (batch.images.cuda(), batch.targets.to("cuda"))
+        for epoch in range(5)
+        for batch in source.epoch(epoch, mosaic=False)
+    ]
+
+
+def run(
+    batches: list[MicroBatch], precision: str, steps: int, deterministic: bool = False
+) -> tuple[list[LossValues], TrainStep]:
+    device = choose_device("cuda")
+    config = TrainConfig(data="x", optimizer="sgd", epochs=100)
+    model = new_model("t", 3, 0).cuda()
+    recipe = choose_recipe(config, 64, 4)
+    schedule = make_schedule(config, recipe, 4)
+    step = TrainStep(
+        model,
+        WeightAverage(model, 0.9999, 2000.0),
+        make_optimizer(model, recipe),
+        DetectionLoss(3),
+        device,
+        choose_precision(precision, device),
+        10.0,
+        deterministic,
+    )
+    if precision == "fp16":
+        step.scale.value = 2.0**14
+    losses = []
+    for number in range(steps):
+        schedule.apply(step.optimizer, number)
+        result = step([batches[number % len(batches)]])
+        assert result.fault is None or result.overflow
+        losses.append(result.loss)
+    return losses, step
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16", "tf32"])
+def test_n12_twenty_steps_in_half_precision_stay_beside_float32(
+    batches: list[MicroBatch], precision: str
+) -> None:
+    exact, _ = run(batches, "fp32", 20)
+    half, step = run(batches, precision, 20)
+    assert {p.dtype for p in step.model.parameters()} == {torch.float32}
+    for number, within in ((0, 0.02), (19, 0.10)):
+        for kind in ("box", "cls", "dfl"):
+            assert vars(half[number])[kind] == pytest.approx(vars(exact[number])[kind], rel=within)
+
+
+def test_the_loss_on_a_gpu_is_that_of_the_processor() -> None:
+    generator = torch.Generator().manual_seed(0)
+    maps = tuple(torch.randn(4, 67, SIDE // s, SIDE // s, generator=generator) for s in (8, 16, 32))
+    first = torch.rand(4, 20, 2, generator=generator) * 200
+    targets = Targets(
+        torch.cat((first, first + 10 + torch.rand(4, 20, 2, generator=generator) * 100), 2),
+        torch.randint(-1, 3, (4, 20), generator=generator),
+    )
+    here = DetectionLoss(3)(Outputs(maps, None), targets)
+    there = DetectionLoss(3)(Outputs(tuple(m.cuda() for m in maps), None), targets.to("cuda"))
+    for a, b in zip(here, there, strict=True):
+        assert b.item() == pytest.approx(a.item(), rel=1e-4)
+
+
+def test_the_loss_never_waits_for_the_host(batches: list[MicroBatch]) -> None:
+    images, targets = batches[0]
+    model = new_model("t", 3, 0).cuda()
+    loss = DetectionLoss(3)
+    loss(model(images.float() / 255), targets).total.backward()
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        loss(model(images.float() / 255), targets).total.backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_deterministic_runs_give_the_same_bits(batches: list[MicroBatch]) -> None:
+    (_, one), (_, other) = (run(batches, "bf16", 6, deterministic=True) for _ in range(2))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True)
+    )
+    assert not torch.backends.cudnn.deterministic
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_model_copied_to_the_processor_scores_alike(batches: list[MicroBatch]) -> None:
+    _, step = run(batches, "fp32", 3)
+    images, _ = batches[0]
+    model = copy.deepcopy(step.model).eval()
+    with torch.no_grad():
+        there = model(images.float() / 255).main
+        here = model.cpu()(images.cpu().float() / 255).main
+    for a, b in zip(here, there, strict=True):
+        torch.testing.assert_close(b.cpu(), a, rtol=1e-3, atol=1e-3)

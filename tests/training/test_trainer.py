@@ -1,0 +1,527 @@
+"""Whole runs on drawn pictures: resumed equals uninterrupted, nothing is lost, nothing is silently wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from yolov9kit.data.synthetic import draw_shapes
+from yolov9kit.errors import CheckpointError, DataError, TrainingError, UsageError
+from yolov9kit.model.checkpoint import load, save
+from yolov9kit.model.transfer import new_model
+from yolov9kit.model.yolov9 import deployed
+from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.journal import read_journal
+from yolov9kit.training.reports import (
+    CheckpointReport,
+    EndReport,
+    EpochReport,
+    EvaluationReport,
+    Report,
+    ResumedReport,
+    StartReport,
+    StepReport,
+)
+from yolov9kit.training.state import read_state
+from yolov9kit.training.trainer import extend, resume, train
+
+ROOT = Path(__file__).parents[2]
+
+
+def write_pictures(folder: Path, split: str, seeds: range) -> None:
+    (folder / "images" / split).mkdir(parents=True)
+    (folder / "labels" / split).mkdir(parents=True)
+    for seed in seeds:
+        drawing = draw_shapes(seed, (160, 120))
+        Image.fromarray(drawing.pixels).save(folder / f"images/{split}/{seed}.png")
+        rows = []
+        for box, label in zip(drawing.boxes, drawing.labels, strict=True):
+            x1, y1, x2, y2 = box / np.array([160, 120, 160, 120])
+            rows.append(f"{label} {(x1 + x2) / 2:.6f} {(y1 + y2) / 2:.6f} {x2 - x1:.6f} {y2 - y1:.6f}")
+        (folder / f"labels/{split}/{seed}.txt").write_text("\n".join(rows) + "\n")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shapes")
+    write_pictures(folder, "train", range(8))
+    write_pictures(folder, "val", range(100, 104))
+    (folder / "data.yaml").write_text(
+        "train: images/train\nval: images/val\nnames: [rectangle, disc, triangle]\n"
+    )
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def config(data: Path, tmp_path: Path) -> TrainConfig:
+    return TrainConfig(
+        data=data,
+        size="t",
+        epochs=4,
+        batch=4,
+        image_size=64,
+        workers=0,
+        device="cpu",
+        project=tmp_path / "runs",
+    )
+
+
+def kinds(reports: list[Report], kind: type) -> list[Any]:
+    return [report for report in reports if isinstance(report, kind)]
+
+
+def run_until(reports: Iterator[Report], last: Any) -> list[Report]:
+    """Reports up to the first for which ``last`` is true; then the run is stopped, as by leaving a loop."""
+    seen = []
+    for report in reports:
+        seen.append(report)
+        if last(report):
+            break
+    reports.close()  # type: ignore[attr-defined]
+    return seen
+
+
+def assert_equal_runs(one: Path, other: Path, within: float = 0.0) -> None:
+    a, b = read_state(one), read_state(other)
+    assert a.tensors.keys() == b.tensors.keys()
+    for key, tensor in a.tensors.items():
+        assert (tensor.double() - b.tensors[key].double()).abs().max() <= within, key
+    assert (a.progress.step, a.progress.best_ap) == (b.progress.step, b.progress.best_ap)
+
+
+def step_numbers(folder: Path) -> list[int]:
+    return [report.step for report in kinds(read_journal(folder), StepReport)]
+
+
+# ---------------------------------------------------------------------------------------------- a run
+
+
+def test_a_run_tells_everything_and_leaves_everything(config: TrainConfig) -> None:
+    reports = list(train(config))
+    start, end = reports[0], reports[-1]
+    assert isinstance(start, StartReport)
+    assert (start.size, start.names, start.batch, start.steps_per_epoch) == (
+        "t",
+        ("rectangle", "disc", "triangle"),
+        4,
+        2,
+    )
+    assert [r.step for r in kinds(reports, StepReport)] == list(range(1, 9))
+    assert [r.epoch for r in kinds(reports, EpochReport)] == [1, 2, 3, 4]
+    assert [r.epoch for r in kinds(reports, EvaluationReport)] == [1, 2, 3, 4]
+    assert len(kinds(reports, CheckpointReport)) == 5  # one before the first step
+    assert isinstance(end, EndReport)
+    assert (end.reason, end.epochs) == ("finished", 4)
+    folder = Path(start.folder)
+    assert read_journal(folder) == reports
+    assert {path.name for path in folder.iterdir()} == {
+        "config.json",
+        "journal.jsonl",
+        "state.safetensors",
+        "weights",
+    }
+    for kind in ("best", "last"):
+        checkpoint = load(folder / f"weights/{kind}.safetensors")
+        assert (checkpoint.size, checkpoint.form, checkpoint.names) == ("t", "training", start.names)
+        assert checkpoint.input_hw == (64, 64)
+    assert TrainConfig(**json.loads((folder / "config.json").read_text())) == config
+
+
+def test_the_same_seed_gives_the_same_bits_and_workers_change_nothing(config: TrainConfig) -> None:
+    folders = []
+    for settings in (
+        {"name": "a"},
+        {"name": "b"},
+        {"name": "c", "workers": 2},
+        {"name": "d", "deterministic": True},
+    ):
+        reports = list(train(config.changed(epochs=2, **settings)))
+        folders.append(Path(reports[0].folder))
+    for other in folders[1:]:
+        assert_equal_runs(folders[0], other)
+    other_seed = list(train(config.changed(epochs=2, seed=1)))
+    a, b = read_state(folders[0]), read_state(Path(other_seed[0].folder))
+    assert any(not torch.equal(t, b.tensors[k]) for k, t in a.tensors.items())
+
+
+def test_n06_the_validation_loss_is_real(config: TrainConfig) -> None:
+    """Equal to the loss of the main branch on all validation pictures as one batch, worked out apart."""
+    from yolov9kit.data.dataset import open_dataset
+    from yolov9kit.data.image import read_image
+    from yolov9kit.data.letterbox import letterbox
+    from yolov9kit.loss.criterion import DetectionLoss
+    from yolov9kit.types import Outputs, Targets
+
+    reports = list(train(config.changed(epochs=2, val_batch=3)))
+    evaluations = kinds(reports, EvaluationReport)
+    assert evaluations[0].loss.total > 0
+    assert evaluations[0].loss != evaluations[1].loss
+    folder = Path(reports[0].folder)
+    model = load(folder / "weights/last.safetensors").model
+    images, boxes, labels = [], torch.zeros(4, 6, 4), torch.full((4, 6), -1)
+    for i, sample in enumerate(open_dataset(config.data, "val").samples):
+        box = letterbox((120, 160), (64, 64))
+        images.append(box.apply(read_image(sample.path)))
+        boxes[i, : len(sample.labels)] = torch.from_numpy(box.forward(sample.boxes))
+        labels[i, : len(sample.labels)] = torch.from_numpy(sample.labels.copy())
+    with torch.no_grad():
+        outputs = model(torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float() / 255)
+    expected = DetectionLoss(3)(Outputs(outputs.main, None), Targets(boxes, labels))
+    last = evaluations[1].loss
+    assert last.total == pytest.approx(expected.total.item() / 4, rel=1e-5)
+    assert (last.box, last.cls, last.dfl) == pytest.approx([part.item() for part in expected[1:]], rel=1e-5)
+
+
+def test_mosaic_closes_also_in_a_short_run(config: TrainConfig) -> None:
+    reports = list(train(config.changed(close_mosaic=15)))
+    assert [r.mosaic for r in kinds(reports, EpochReport)] == [True, True, False, False]
+
+
+def test_it_learns(config: TrainConfig) -> None:
+    reports = list(
+        train(config.changed(epochs=10, batch=2, mosaic=0.0, scale=0.2, lr0=0.003, evaluate_every=10))
+    )
+    losses = [r.loss.total for r in kinds(reports, EpochReport)]
+    assert np.mean(losses[-2:]) < np.mean(losses[:2])
+
+
+# ---------------------------------------------------------------------------------------------- resuming
+
+
+@pytest.mark.parametrize("stop", ["step", "mid-epoch", "epoch", "evaluation", "checkpoint"])
+def test_w11_a_stopped_run_resumed_equals_the_uninterrupted_one(config: TrainConfig, stop: str) -> None:
+    whole = list(train(config.changed(name="whole")))
+    ends = {
+        "step": lambda r: isinstance(r, StepReport) and r.step == 4,
+        "mid-epoch": lambda r: isinstance(r, StepReport) and r.step == 5,
+        "epoch": lambda r: isinstance(r, EpochReport) and r.epoch == 2,
+        "evaluation": lambda r: isinstance(r, EvaluationReport) and r.epoch == 2,
+        "checkpoint": lambda r: isinstance(r, CheckpointReport) and r.epoch == 2,
+    }
+    first = run_until(train(config.changed(name="cut")), ends[stop])
+    folder = Path(first[0].folder)
+    assert read_journal(folder)[-1].reason == "stopped"
+    rest = list(resume(folder))
+    assert isinstance(rest[0], ResumedReport)
+    assert_equal_runs(Path(whole[0].folder), folder)
+    journal = read_journal(folder)
+    for kind in (EpochReport, EvaluationReport):
+        assert [r.epoch for r in kinds(journal, kind)] == [1, 2, 3, 4]
+    assert step_numbers(folder) == list(range(1, 9))
+    for a, b in zip(kinds(whole, StepReport), kinds(journal, StepReport), strict=True):
+        assert (a.loss, a.learning_rate, a.grad_norm) == (b.loss, b.learning_rate, b.grad_norm)
+    for kind in ("best", "last"):
+        one, other = (load(Path(f) / f"weights/{kind}.safetensors").model for f in (whole[0].folder, folder))
+        assert all(
+            torch.equal(x, y)
+            for x, y in zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+        )
+
+
+def test_accumulation_is_resumed_too(config: TrainConfig) -> None:
+    settings = {"optimizer": "sgd", "batch": 2, "accumulate": 2, "epochs": 2}
+    whole = list(train(config.changed(name="whole", **settings)))
+    first = run_until(
+        train(config.changed(name="cut", **settings)), lambda r: isinstance(r, StepReport) and r.step == 3
+    )
+    list(resume(first[0].folder))
+    assert_equal_runs(Path(whole[0].folder), Path(first[0].folder))
+
+
+CHILD = """
+import json, sys
+from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.trainer import resume, train
+settings = json.loads(sys.argv[1])
+reports = resume(settings["resume"]) if "resume" in settings else train(TrainConfig(**settings))
+for report in reports:
+    print(type(report).__name__, flush=True)
+"""
+
+
+def start_child(settings: dict[str, Any]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, json.dumps(settings)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_a_run_killed_in_mid_epoch_with_workers_is_resumed_exactly(config: TrainConfig) -> None:
+    config = config.changed(batch=2, workers=2, close_mosaic=1)
+    whole = list(train(config.changed(name="whole")))
+    child = start_child(config.changed(name="killed").model_dump(mode="json"))
+    assert child.stdout is not None
+    steps = 0
+    for line in child.stdout:
+        steps += line.strip() == "StepReport"
+        if steps == 10:  # epoch 3 of 4, four steps each
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    folder = config.project / "killed"
+    list(resume(folder))
+    assert_equal_runs(Path(whole[0].folder), folder, within=1e-6)
+    journal = read_journal(folder)
+    assert step_numbers(folder) == list(range(1, 17))
+    assert [r.epoch for r in kinds(journal, EpochReport)] == [1, 2, 3, 4]
+    assert [r.mosaic for r in kinds(journal, EpochReport)] == [True, True, True, False]
+
+
+@pytest.mark.slow
+def test_twenty_kills_lose_no_checkpoint(config: TrainConfig) -> None:
+    """Killed at twenty moments, among them those in which files are being written; every file stays whole."""
+    rng = np.random.default_rng(0)
+    config = config.changed(batch=2, epochs=400, name="often")
+    folder = config.project / "often"
+    settings: dict[str, Any] = config.model_dump(mode="json")
+    done = -1
+    for _ in range(20):
+        child = start_child(settings)
+        assert child.stdout is not None
+        for line in child.stdout:
+            if line.strip() in ("ResumedReport", "CheckpointReport"):
+                break
+        time.sleep(rng.uniform(0, 0.7))
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        saved = read_state(folder)
+        assert all(torch.isfinite(t).all() for t in saved.tensors.values())
+        assert saved.progress.step >= done
+        done = saved.progress.step
+        read_journal(folder)
+        for path in (folder / "weights").glob("*.safetensors"):
+            if not path.name.startswith("."):
+                load(path)
+        settings = {"resume": str(folder)}
+    assert done > 0
+    first = next(resume(folder))
+    assert isinstance(first, ResumedReport)
+
+
+def test_a_full_disk_stops_the_run_and_keeps_the_checkpoint(
+    config: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    reports = train(config)
+    seen = run_from = next(reports)
+    folder = Path(seen.folder)
+    while not (isinstance(run_from, CheckpointReport) and run_from.epoch == 1):
+        run_from = next(reports)
+    before = (folder / "state.safetensors").read_bytes()
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises((CheckpointError, TrainingError), match="No space left"):
+            list(reports)
+    assert (folder / "state.safetensors").read_bytes() == before
+    assert not list(folder.glob("**/.*.part"))
+    list(resume(folder))
+    assert step_numbers(folder) == list(range(1, 9))
+
+
+def test_a_finished_run_is_extended_and_not_resumed(config: TrainConfig) -> None:
+    reports = list(train(config.changed(epochs=2)))
+    folder = Path(reports[0].folder)
+    with pytest.raises(TrainingError, match="extend"):
+        next(resume(folder))
+    with pytest.raises(TrainingError, match="has 2 epochs already"):
+        next(extend(folder, 2))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    longer = list(extend(folder, 3))
+    assert [r.epoch for r in kinds(longer, EpochReport)] == [3]
+    assert longer[-1].reason == "finished"
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert [r.epoch for r in kinds(read_journal(longer[0].folder), EpochReport)] == [1, 2, 3]
+
+
+def test_other_data_is_no_resumption(config: TrainConfig, tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    write_pictures(folder, "train", range(4))
+    write_pictures(folder, "val", range(100, 102))
+    (folder / "data.yaml").write_text(
+        "train: images/train\nval: images/val\nnames: [rectangle, disc, triangle]\n"
+    )
+    first = run_until(train(config.changed(data=folder)), lambda r: isinstance(r, StepReport))
+    label = folder / "labels/train/0.txt"
+    text = label.read_text()
+    label.write_text(("1" if text[0] != "1" else "2") + text[1:])
+    with pytest.raises(TrainingError, match="train data is not what it was"):
+        next(resume(first[0].folder))
+
+
+# ---------------------------------------------------------------------------------------------- faults
+
+
+def test_n05_a_rate_of_a_million_stops_within_the_epoch_and_says_why(config: TrainConfig) -> None:
+    wild = config.changed(lr0=1e6, epochs=20, warmup_epochs=0, batch=1, optimizer="sgd", accumulate=1)
+    seen: list[Report] = []
+    where = r"step \d+ \(epoch 1\): loss: .*\.png.*the last good checkpoint.*learning rate \(now \S+e\+05"
+    with pytest.raises(TrainingError, match=where):
+        seen.extend(iter(train(wild)))
+    bad = [r for r in kinds(seen, StepReport) if r.problem]
+    assert bad
+    assert all(r.loss is None for r in bad)
+    assert all(path.endswith(".png") for r in bad for path in r.problem.pictures)
+    folder = Path(seen[0].folder)
+    journal = read_journal(folder)
+    assert journal[-1].reason.startswith("failed: step")
+    assert not kinds(journal, EvaluationReport)  # stopped within the first epoch
+    assert all(torch.isfinite(t).all() for t in read_state(folder).tensors.values())
+
+
+def test_w14_a_weight_poisoned_in_the_middle_never_reaches_a_file(config: TrainConfig) -> None:
+    """The run stops with the fault's name; every file is finite, a checkpoint exists, and resuming goes on."""
+    from yolov9kit.training.prepare import prepare
+    from yolov9kit.training.run import Run
+
+    folder = config.project / "poisoned"
+    (folder / "weights").mkdir(parents=True)
+    run = Run(folder, prepare(config))
+    reports = run.loop([run.start()])
+    for report in reports:
+        if isinstance(report, StepReport) and report.step == 3:
+            with torch.no_grad():
+                run.parts.model.backbone.conv1.conv.weight[0] = float("nan")
+            break
+    with pytest.raises(TrainingError, match=r"step 4 \(epoch 2\): weight backbone\.conv1\.conv\.weight"):
+        list(reports)
+    assert all(torch.isfinite(t).all() for t in read_state(folder).tensors.values())
+    for path in (folder / "weights").iterdir():
+        assert all(torch.isfinite(t.float()).all() for t in load(path).model.state_dict().values())
+    assert all(torch.isfinite(t.float()).all() for t in run.parts.step.average.model.state_dict().values())
+    assert list(resume(folder))[-1].reason == "finished"
+
+
+def test_stopping_a_poisoned_run_saves_nothing_poisoned(config: TrainConfig) -> None:
+    from yolov9kit.training.prepare import prepare
+    from yolov9kit.training.run import Run
+
+    folder = config.project / "poisoned"
+    (folder / "weights").mkdir(parents=True)
+    run = Run(folder, prepare(config))
+    reports = run.loop([run.start()])
+    run_until(
+        reports,
+        lambda r: (
+            isinstance(r, StepReport)
+            and run.parts.model.backbone.conv1.conv.weight.data.fill_(float("nan")).isnan().all()
+        ),
+    )
+    assert read_journal(folder)[-1].reason.startswith("stopped; the state was not saved")
+    assert read_state(folder).progress.step == 0
+
+
+# ---------------------------------------------------------------------------------------------- data, weights
+
+
+def test_d34_seventeen_pictures_in_batches_of_16_at_the_smallest_size(
+    config: TrainConfig, tmp_path: Path
+) -> None:
+    folder = tmp_path / "seventeen"
+    write_pictures(folder, "train", range(17))
+    write_pictures(folder, "val", range(100, 102))
+    (folder / "data.yaml").write_text(
+        "train: images/train\nval: images/val\nnames: [rectangle, disc, triangle]\n"
+    )
+    reports = list(train(config.changed(data=folder, batch=16, image_size=32, epochs=1)))
+    assert [r.problem for r in kinds(reports, StepReport)] == [None, None]
+
+
+def test_a_batch_larger_than_the_set_is_said(config: TrainConfig) -> None:
+    start = next(train(config.changed(batch=64)))
+    assert start.batch == 8
+    assert any("batch 64" in note for note in start.notes)
+
+
+def test_d36_single_class(config: TrainConfig) -> None:
+    reports = list(train(config.changed(single_class=True, epochs=1)))
+    assert len(reports[0].names) == 1
+    checkpoint = load(Path(reports[0].folder) / "weights/last.safetensors")
+    assert checkpoint.model.num_classes == 1
+    assert len(kinds(reports, EvaluationReport)[0].per_class) == 1
+
+
+def test_d04_a_class_out_of_range_stops_before_any_work(config: TrainConfig, tmp_path: Path) -> None:
+    folder = tmp_path / "classes"
+    write_pictures(folder, "train", range(3))
+    write_pictures(folder, "val", range(100, 101))
+    (folder / "data.yaml").write_text("train: images/train\nval: images/val\nnames: [rectangle]\n")
+    with pytest.raises(DataError, match=r"\.txt.*class [12].*0"):
+        next(train(config.changed(data=folder)))
+    assert not config.project.exists()
+
+
+def test_without_validation_pictures_nothing_starts(config: TrainConfig, tmp_path: Path) -> None:
+    folder = tmp_path / "no-val"
+    write_pictures(folder, "train", range(3))
+    (folder / "data.yaml").write_text("train: images/train\nnames: [rectangle, disc, triangle]\n")
+    with pytest.raises(DataError, match="validation"):
+        next(train(config.changed(data=folder)))
+
+
+def test_w04_a_deployed_file_needs_an_explicit_yes(config: TrainConfig, tmp_path: Path) -> None:
+    path = save(deployed(new_model("t", 3, 0)), tmp_path / "lean.safetensors", names=["a", "b", "c"])
+    with pytest.raises(
+        CheckpointError, match=r"[\d,]+ of the training form's [\d,]+ tensors.*auxiliary branch.*random"
+    ):
+        next(train(config.changed(weights=path)))
+    start = next(train(config.changed(weights=path, new_auxiliary=True)))
+    assert any("auxiliary branch" in note and "starts at random" in note for note in start.notes)
+
+
+def test_w06_other_classes_keep_all_but_the_class_outputs(config: TrainConfig, tmp_path: Path) -> None:
+    path = save(new_model("t", 80, 1), tmp_path / "coco.safetensors", names=[str(i) for i in range(80)])
+    start = next(train(config.changed(weights=path)))
+    note = next(note for note in start.notes if "carried over" in note)
+    assert "class outputs start anew for 3 classes" in note
+
+
+def test_a_size_that_contradicts_the_weights_is_refused(config: TrainConfig, tmp_path: Path) -> None:
+    path = save(new_model("t", 3, 1), tmp_path / "t.safetensors", names=["a", "b", "c"])
+    with pytest.raises(UsageError, match="holds size t, but size s"):
+        next(train(config.changed(weights=path, size="s")))
+
+
+def test_frozen_layers_do_not_move(config: TrainConfig) -> None:
+    reports = list(train(config.changed(freeze=(10,), epochs=1)))
+    folder = Path(reports[0].folder)
+    start = new_model("t", 3, config.seed).state_dict()
+    after = {
+        k.removeprefix("model."): t for k, t in read_state(folder).tensors.items() if k.startswith("model.")
+    }
+    moved = {key.split(".")[0] for key, tensor in after.items() if not torch.equal(tensor, start[key])}
+    assert moved == {"top_down", "bottom_up", "head", "aux", "aux_head"}
+    assert all(torch.equal(after[k], start[k]) for k in after if k.startswith(("backbone.", "top_down.spp.")))
+
+
+def test_early_stop(config: TrainConfig) -> None:
+    reports = list(train(config.changed(epochs=30, patience=2, lr0=1e-9)))
+    assert reports[-1].reason == "no better AP for 2 epochs"
+    assert reports[-1].epochs == 3
+
+
+def test_training_leaves_the_process_as_it_was(config: TrainConfig) -> None:
+    before = (torch.get_rng_state(), np.random.get_state()[1].copy(), signal.getsignal(signal.SIGINT))
+    list(train(config.changed(epochs=1)))
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (np.random.get_state()[1] == before[1]).all()
+    assert signal.getsignal(signal.SIGINT) == before[2]

@@ -1,0 +1,280 @@
+"""One split of a data set in memory: which pictures, which boxes, what was found on the way.
+
+Only reads: nothing is ever written into the folders of a data set.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from yolov9kit.data.checked import PictureFacts, facts_file
+from yolov9kit.data.findings import Finding
+from yolov9kit.data.labels import LabelFile, read_labels
+from yolov9kit.data.listing import Listing, label_places, list_pictures
+from yolov9kit.data.yaml_file import DataYaml, exists, read_data_yaml
+from yolov9kit.errors import DataError
+from yolov9kit.types import printable
+
+__all__ = ["Dataset", "Finding", "Sample", "has_split", "open_dataset", "refuse"]
+
+_SHOWN_ERRORS = 5
+_RANK = {"error": 0, "warning": 1, "note": 2}
+_PLAIN_NAMES = ("data", "dataset")
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One picture and its boxes, N x 4 float32 xyxy in pixels of the upright picture; ``labels`` N int64.
+
+    ``size_wh``: of the upright picture. ``label_path``: the label file, None where there is none (a background).
+    """
+
+    path: Path
+    size_wh: tuple[int, int]
+    boxes: np.ndarray
+    labels: np.ndarray
+    label_path: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One split, as ``open_dataset`` gives it.
+
+    Attributes:
+        name: of the data set, for people.
+        split: "train", "val" or another key of the yaml.
+        names: the name of each class.
+        samples: the pictures that can be used, backgrounds among them.
+        findings: errors first, then warnings, then notes.
+        empty_labels: samples whose label file has no row: backgrounds on purpose.
+        missing_labels: samples without a label file: backgrounds, or forgotten.
+        left_out: pictures that cannot be read. They are no samples.
+        below_min_items: pictures with fewer boxes than asked for. They are no samples.
+    """
+
+    name: str
+    split: str
+    names: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    findings: tuple[Finding, ...] = ()
+    empty_labels: int = 0
+    missing_labels: int = 0
+    left_out: int = 0
+    below_min_items: int = 0
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def digest(self) -> str:
+        """Identifies classes, pictures (by their names below their common folder) and boxes, wherever they lie."""
+        common = os.path.commonpath([sample.path.parent for sample in self.samples]) if self.samples else ""
+        digest = hashlib.blake2b(repr((self.names, len(self.samples))).encode(), digest_size=16)
+        for sample in self.samples:
+            name = os.fsencode(Path(os.path.relpath(sample.path, common)).as_posix())
+            digest.update(f"\n{len(name)} {len(sample.labels)} {sample.size_wh}\n".encode())
+            digest.update(name)
+            digest.update(sample.boxes.astype("<f4").tobytes())
+            digest.update(sample.labels.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def summary(self) -> str:
+        """One line: pictures, boxes, the two kinds of background, what was left out."""
+        boxes = sum(len(sample.labels) for sample in self.samples)
+        facts = [
+            f"{self.name} {self.split}: {_count(len(self.samples), 'picture')}",
+            _count(boxes, "box", "boxes"),
+            f"{_count(self.empty_labels, 'background')} with an empty label file",
+            f"{self.missing_labels} without a label file",
+        ]
+        if self.left_out:
+            facts.append(f"{_count(self.left_out, 'unreadable picture')} left out")
+        if self.below_min_items:
+            facts.append(f"{_count(self.below_min_items, 'picture')} with too few boxes left out")
+        if self.errors:
+            facts.append(_count(len(self.errors), "error"))
+        return printable(", ".join(facts))
+
+
+def has_split(data: str | os.PathLike[str], split: str) -> bool:
+    """Whether the yaml names pictures for a split. Does not look whether they exist.
+
+    Raises:
+        DataError: the yaml itself cannot be read.
+    """
+    return read_data_yaml(data).has_split(split)
+
+
+def open_dataset(
+    data: str | os.PathLike[str],
+    split: str = "train",
+    *,
+    single_class: bool = False,
+    min_items: int = 0,
+    cache: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Dataset:
+    """Reads one split of a YOLO data set: every picture is decoded once, every label file read.
+
+    ``data`` is a data.yaml, or the folder that holds it. With ``single_class`` every box is an ``object``.
+    Pictures with fewer than ``min_items`` boxes are left out. With ``cache``, what decoding a picture told is
+    remembered under ``~/.cache/yolov9kit`` until that picture changes. ``progress(done, total)`` counts pictures.
+
+    Faults of single pictures and rows become findings, and the rest is usable; ``refuse`` turns errors into one.
+
+    Raises:
+        DataError: the yaml, a folder or a list cannot be used, no label file exists, or no picture can be used.
+    """
+    description = read_data_yaml(data)
+    listing = list_pictures(description, split)
+    scan = _Scan(single_class, min_items, len(description.names), list(listing.findings))
+    label_paths = _label_paths(listing, description, split)
+    scan.findings += _shared_labels(listing.pictures, label_paths)
+    facts = PictureFacts(facts_file(split, listing.sources) if cache else None)
+    total = len(listing.pictures)
+    try:
+        with closing(facts.check(listing.pictures)) as checks:
+            for done, checked in enumerate(checks, 1):
+                picture, label_path = listing.pictures[done - 1], label_paths[done - 1]
+                if checked.error:
+                    scan.leave_out(picture, checked.error)
+                else:
+                    scan.add(picture, checked.size_wh, checked.notes, label_path)
+                if progress is not None:
+                    progress(done, total)
+    finally:
+        not_saved = facts.save()
+    file = description.file
+    if not_saved:
+        message = f"what was learnt of the pictures is not kept for next time ({not_saved})"
+        scan.findings.append(Finding("cache", "note", file, message))
+    if not scan.samples:
+        raise DataError(printable(f"{file}: split '{split}': {scan.why_nothing()}"))
+    return Dataset(
+        name=file.parent.name if file.stem in _PLAIN_NAMES else file.stem,
+        split=split,
+        names=("object",) if single_class else description.names,
+        samples=tuple(scan.samples),
+        findings=tuple(sorted(scan.final_findings(), key=lambda finding: _RANK[finding.severity])),
+        empty_labels=scan.empty_labels,
+        missing_labels=sum(sample.label_path is None for sample in scan.samples),
+        left_out=scan.left_out,
+        below_min_items=scan.below_min_items,
+    )
+
+
+def refuse(dataset: Dataset) -> None:
+    """Does nothing for a data set without errors.
+
+    Raises:
+        DataError: there are errors: the first five with file, line, value and what to do, and how many more.
+    """
+    errors = dataset.errors
+    if not errors:
+        return
+    lines = [f"{dataset.name} {dataset.split}: {_count(len(errors), 'error')} in the data set"]
+    lines += [str(finding) for finding in errors[:_SHOWN_ERRORS]]
+    if len(errors) > _SHOWN_ERRORS:
+        lines.append(f"and {len(errors) - _SHOWN_ERRORS} more")
+    lines.append("Correct these files, or go on without these rows and pictures (skip_bad_rows).")
+    raise DataError("\n  ".join(lines))
+
+
+@dataclass
+class _Scan:
+    """What one pass over the pictures gathers."""
+
+    single_class: bool
+    min_items: int
+    num_classes: int
+    findings: list[Finding]
+    samples: list[Sample] = field(default_factory=list)
+    empty_labels: int = 0
+    left_out: int = 0
+    below_min_items: int = 0
+    first_fault: str = ""
+    class_0_occurs: bool = False
+
+    def leave_out(self, picture: Path, error: str) -> None:
+        self.left_out += 1
+        self.first_fault = self.first_fault or f"{picture}: {error}"
+        self.findings.append(Finding("picture_unreadable", "warning", picture, f"left out: {error}"))
+
+    def add(
+        self, picture: Path, size_wh: tuple[int, int], notes: Iterable[str], label_path: Path | None
+    ) -> None:
+        self.findings += [Finding("picture_note", "note", picture, note) for note in notes]
+        read = _NO_LABELS if label_path is None else read_labels(label_path, size_wh, self.num_classes)
+        self.findings += read.findings
+        self.class_0_occurs = self.class_0_occurs or bool((read.labels == 0).any())
+        if len(read.labels) < self.min_items:
+            self.below_min_items += 1
+            return
+        self.empty_labels += label_path is not None and read.rows == 0
+        labels = read.labels
+        if self.single_class:
+            labels = np.zeros_like(labels)
+            labels.flags.writeable = False
+        self.samples.append(Sample(picture, size_wh, read.boxes, labels, label_path))
+
+    def why_nothing(self) -> str:
+        if self.below_min_items:
+            return f"no picture has {self.min_items} boxes or more ({self.below_min_items} have fewer)"
+        return f"none of {_count(self.left_out, 'picture')} can be read: {self.first_fault}"
+
+    def final_findings(self) -> list[Finding]:
+        """With a guess where every class that is too large is so by one and class 0 is never used."""
+        beyond = [finding for finding in self.findings if finding.code == "label_class_range"]
+        from_one = bool(beyond) and all(float(finding.value) == self.num_classes for finding in beyond)
+        if self.class_0_occurs or not from_one:
+            return self.findings
+        guess = "; ids seem to start at 1"
+        return [
+            replace(finding, message=finding.message + guess)
+            if finding.code == "label_class_range"
+            else finding
+            for finding in self.findings
+        ]
+
+
+_NO_LABELS = LabelFile(np.empty((0, 4), np.float32), np.empty(0, np.int64))
+
+
+def _label_paths(listing: Listing, data: DataYaml, split: str) -> list[Path | None]:
+    lists = set(listing.sources)  # train.txt is the label file of no picture, even of one called train.jpg
+    paths = [
+        next((place for place in label_places(picture) if place not in lists and exists(place)), None)
+        for picture in listing.pictures
+    ]
+    if not any(paths):
+        first = listing.pictures[0]
+        tried = ", ".join(map(str, label_places(first)))
+        raise DataError(
+            printable(
+                f"{data.file}: split '{split}': no label file for any of {_count(len(paths), 'picture')}. For {first} "
+                f"these were looked for: {tried}. Put the labels there; an empty file makes a background."
+            )
+        )
+    return paths
+
+
+def _shared_labels(pictures: tuple[Path, ...], label_paths: list[Path | None]) -> list[Finding]:
+    first: dict[Path, Path] = {}
+    found = []
+    for picture, label_path in zip(pictures, label_paths, strict=True):
+        if label_path is not None and first.setdefault(label_path, picture) != picture:
+            message = (
+                f"shares the label file {label_path} with {first[label_path]}: rename one of the two pictures"
+            )
+            found.append(Finding("label_shared", "warning", picture, message))
+    return found
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,30 @@
+"""What is said about a data set: one finding for each fact."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from yolov9kit.types import printable
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a data set that its owner should know.
+
+    ``severity``: ``error`` (training refuses), ``warning`` (training goes on, and says so), ``note``. ``code`` is the
+    same for findings of one kind. ``message`` holds the value and what to do; ``str(finding)`` puts file and line
+    before it. ``line`` counts from 1 and is None where the whole file is meant; ``value`` is the text found there.
+    """
+
+    code: str
+    severity: Severity
+    path: Path
+    message: str
+    line: int | None = None
+    value: str = ""
+
+    def __str__(self) -> str:
+        where = str(self.path) if self.line is None else f"{self.path}:{self.line}"
+        return printable(f"{where}: {self.message}")
