@@ -11,6 +11,7 @@ from yolov9kit.data.augment import (
     NO_AUGMENTATION,
     AugmentConfig,
     Plan,
+    Tile,
     affine,
     affine_matrix,
     flip,
@@ -28,8 +29,8 @@ from yolov9kit.errors import UsageError
 
 SIZE = 96
 SIZES_WH = [(96, 64), (64, 96), (96, 96), (96, 20), (50, 96)]
-UPRIGHT = AugmentConfig(hue=0, saturation=0, value=0, mixup=0, scale=0.5)
-TURNED = AugmentConfig(hue=0, saturation=0, value=0, mixup=0, scale=0.5, degrees=30, shear=10)
+UPRIGHT = AugmentConfig(hue=0.0, saturation=0.0, value=0.0, mixup=0.0, scale=0.5)
+TURNED = AugmentConfig(hue=0.0, saturation=0.0, value=0.0, mixup=0.0, scale=0.5, degrees=30.0, shear=10.0)
 SEEDS = st.integers(0, 2**32)
 few = settings(deadline=None, max_examples=60)
 
@@ -92,7 +93,9 @@ def seams(owner: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 def test_tiles_warped_straight_equal_a_canvas_warped_at_once(
     seed: int, config: AugmentConfig, index: int
 ) -> None:
-    still = AugmentConfig(hue=0, saturation=0, value=0, mixup=0, scale=0, translate=0, flip_lr=0)
+    still = AugmentConfig(
+        hue=0.0, saturation=0.0, value=0.0, mixup=0.0, scale=0.0, translate=0.0, flip_lr=0.0
+    )
     offsets, moved = drawn(seed, still, index), drawn(seed, config, index)  # the same numbers are drawn
     assert [t.index for t in offsets.tiles] == [t.index for t in moved.tiles]
     canvas, owner = canvas_of(offsets)
@@ -112,7 +115,7 @@ def test_tiles_warped_straight_equal_a_canvas_warped_at_once(
 @few
 @given(SEEDS)
 def test_no_gap_between_tiles(seed: int) -> None:
-    config = AugmentConfig(mixup=0, scale=0.3, translate=0, degrees=20, shear=5)
+    config = AugmentConfig(mixup=0.0, scale=0.3, translate=0.0, degrees=20.0, shear=5.0)
     squares = [(SIZE, SIZE)] * 4  # they cover the canvas around its centre without a hole
     drawn_plan = plan(np.random.default_rng(seed), config, 0, squares, SIZE)
     white = render(drawn_plan, lambda index: np.full((SIZE, SIZE, 3), 250, np.uint8))
@@ -133,7 +136,8 @@ def test_no_gap_between_tiles(seed: int) -> None:
 def test_the_box_of_an_upright_picture_is_tight(seed: int, as_mosaic: bool) -> None:
     box = np.array([[20, 10, 60, 44]], np.float32)
     moved = drawn(
-        seed, AugmentConfig(0.0 if not as_mosaic else 1.0, 0, hue=0, saturation=0, value=0, flip_ud=0.5)
+        seed,
+        AugmentConfig(0.0 if not as_mosaic else 1.0, 0.0, hue=0.0, saturation=0.0, value=0.0, flip_ud=0.5),
     )
     pictures = {0: rectangle(96, 64, (20, 10, 60, 44))}
     tile = moved.tiles[0]
@@ -163,7 +167,7 @@ def test_the_box_of_a_turned_picture_holds_it(seed: int) -> None:
 @few
 @given(
     SEEDS,
-    st.sampled_from([AugmentConfig(), AugmentConfig(degrees=45, shear=20, translate=0.5)]),
+    st.sampled_from([AugmentConfig(), AugmentConfig(degrees=45.0, shear=20.0, translate=0.5)]),
     st.booleans(),
 )
 def test_boxes_stay_inside_and_are_large_enough(seed: int, config: AugmentConfig, as_mosaic: bool) -> None:
@@ -185,6 +189,16 @@ def test_small_cut_off_and_stretched_boxes_are_left_out() -> None:
     assert visible(before, after).tolist() == [False, True, False, True, True]
     assert visible(before, after, area_gain=1.1).tolist() == [False, True, False, True, False]
     assert visible(before[:0], after[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("scale", "left", "count"),
+    [(2, 0.0, 1), (2, -43.0, 1), (2, -47.0, 0), (0.5, 0.0, 1), (0.5, -10.0, 1)],
+)
+def test_a_tenth_of_the_scaled_box_must_show(scale: float, left: float, count: int) -> None:
+    box = np.array([[1, 1, 26, 26]], np.float32)  # 50 or 12.5 pixels wide in the output, from ``left`` on
+    tile = Tile(0, np.array([[scale, 0, left - scale], [0, scale, 0]]), (0, 0, 90, 90))
+    assert len(place(Plan(SIZE, (tile,)), lambda _: box, lambda _: np.array([0]))[0]) == count
 
 
 def test_a_box_is_held_to_what_shows_of_its_picture() -> None:
@@ -276,7 +290,7 @@ def test_colour_gains_multiply() -> None:
 
 
 def test_mixup_is_only_within_mosaics_and_mixes_boxes_and_pixels() -> None:
-    config = AugmentConfig(mixup=1.0, hue=0, saturation=0, value=0)
+    config = AugmentConfig(mixup=1.0, hue=0.0, saturation=0.0, value=0.0)
     mixed = drawn(3, config)
     assert mixed.partner is not None and 0.2 < mixed.ratio < 0.8
     assert drawn(3, config, mosaic=False).partner is None
@@ -312,7 +326,7 @@ def test_draws_cover_what_they_promise() -> None:
     [
         ({"mosaic": 1.5}, "augmentation mosaic = 1.5: must be 0 to 1"),
         ({"scale": 1.0}, "augmentation scale = 1.0: must be 0 to 0.99"),
-        ({"degrees": -1}, "augmentation degrees = -1: must be 0 to 180"),
+        ({"degrees": -1.0}, "augmentation degrees = -1.0: must be 0 to 180"),
         ({"hue": float("nan")}, "augmentation hue = nan: must be 0 to 1"),
     ],
 )

@@ -16,7 +16,7 @@ import torch
 
 from tests.data.drawn_samples import drawn_samples
 from yolov9kit.data.augment import NO_AUGMENTATION, AugmentConfig
-from yolov9kit.data.batches import TrainBatches, ValBatches, padded_targets
+from yolov9kit.data.batches import PictureKey, TrainBatches, ValBatches, padded_targets
 from yolov9kit.data.dataset import Sample
 from yolov9kit.data.image import read_image
 from yolov9kit.data.letterbox import letterbox
@@ -109,6 +109,14 @@ def test_epochs_seeds_and_modes_differ(pictures: PreparedPictures) -> None:
     first = next(feed.epoch(0))
     for other in (feed.epoch(1), feed.epoch(0, mosaic=False), batches(pictures, seed=8).epoch(0)):
         assert not torch.equal(next(other).images, first.images)
+
+
+def test_each_place_of_each_epoch_has_numbers_of_its_own(pictures: PreparedPictures) -> None:
+    feed = batches(pictures)
+    places = [(epoch, position) for epoch in range(3) for position in range(3)]
+    drawn = [feed.plan(PictureKey(epoch, position, 0, True)).hsv_gains for epoch, position in places]
+    assert len(set(drawn)) == len(drawn)
+    assert feed.plan(PictureKey(2, 1, 0, True)).hsv_gains == drawn[places.index((2, 1))]
 
 
 def test_the_cache_changes_no_bit(samples: list[Sample], pictures: PreparedPictures) -> None:

@@ -46,11 +46,14 @@ def batches(tmp_path_factory: pytest.TempPathFactory) -> list[MicroBatch]:
 
 
 def run(
-    batches: list[MicroBatch], precision: str, steps: int, deterministic: bool = False
+    batches: list[MicroBatch], precision: str, steps: int, rate: float | None = None, **options: bool
 ) -> tuple[list[LossValues], TrainStep]:
+    """Steps with the rates of a schedule, or at ``rate`` until the fifth and at 0 after it."""
     device = choose_device("cuda")
-    config = TrainConfig(data="x", optimizer="sgd", epochs=100)
+    config = TrainConfig(data="x", optimizer="sgd", epochs=100, weight_decay=5e-4 if rate is None else 0.0)
     model = new_model("t", 3, 0).cuda()
+    if precision != "fp32":
+        model = model.to(memory_format=torch.channels_last)
     recipe = choose_recipe(config, 64, 4)
     schedule = make_schedule(config, recipe, 4)
     step = TrainStep(
@@ -61,17 +64,82 @@ def run(
         device,
         choose_precision(precision, device),
         10.0,
-        deterministic,
+        **options,
     )
     if precision == "fp16":
         step.scale.value = 2.0**14
     losses = []
     for number in range(steps):
         schedule.apply(step.optimizer, number)
+        if rate is not None:
+            for group in step.optimizer.param_groups:
+                group["lr"] = rate if number < 5 else 0.0
         result = step([batches[number % len(batches)]])
         assert result.fault is None or result.overflow
         losses.append(result.loss)
     return losses, step
+
+
+@pytest.mark.parametrize(("precision", "within"), [("fp32", 1e-4), ("bf16", 0.02), ("fp16", 0.02)])
+def test_m07_m09_a_replayed_step_equals_an_eager_one(
+    batches: list[MicroBatch], precision: str, within: float
+) -> None:
+    eager, one = run(batches, precision, 10)
+    replayed, other = run(batches, precision, 10, graph=True)
+    for a, b in zip(eager, replayed, strict=True):
+        assert b.total == pytest.approx(a.total, rel=within)
+    assert len({loss.total for loss in replayed}) == 10  # no step repeats an older one's casts or inputs
+    for (key, a), b in zip(one.model.state_dict().items(), other.model.state_dict().values(), strict=True):
+        if key.endswith("num_batches_tracked"):
+            assert a.item() == b.item() == 10
+        else:
+            assert (a - b).norm() <= within * a.norm() + 1e-5, key
+
+
+def test_m08_a_rate_of_0_reaches_the_replayed_step(batches: list[MicroBatch]) -> None:
+    _, five = run(batches, "bf16", 5, rate=0.01, graph=True)
+    _, ten = run(batches, "bf16", 10, rate=0.01, graph=True)
+    for a, b in zip(five.model.parameters(), ten.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-3)
+    _, more = run(batches, "bf16", 5, rate=0.01, graph=True)
+    weights = [p.detach().clone() for p in more.model.parameters()]
+    for group in more.optimizer.param_groups:
+        group["lr"] = 0.0
+    more([batches[0]])
+    assert all(torch.equal(a, b) for a, b in zip(weights, more.model.parameters(), strict=True))
+
+
+def test_other_numbers_of_targets_are_recorded_apart(batches: list[MicroBatch]) -> None:
+    _, step = run(batches, "fp32", 2, graph=True)
+    images, targets = batches[0]
+    wider = Targets(
+        torch.cat((targets.boxes, torch.zeros_like(targets.boxes)), 1),
+        torch.cat((targets.labels, torch.full_like(targets.labels, -1)), 1),
+    )
+    for group in step.optimizer.param_groups:
+        group["lr"] = 0.0
+    a, b, c = (step([(images, t)]) for t in (targets, wider, targets))
+    assert a.loss.total == pytest.approx(b.loss.total, rel=1e-5)
+    assert a.grad_norm == pytest.approx(b.grad_norm, rel=1e-3)
+    assert a.loss.total == pytest.approx(c.loss.total, rel=1e-5)
+
+
+def test_w14_a_replayed_step_with_a_poisoned_weight_moves_nothing(batches: list[MicroBatch]) -> None:
+    _, step = run(batches, "bf16", 3, graph=True)
+    weight = step.model.backbone.conv1.conv.weight
+    good = weight.detach().clone()
+    state = copy.deepcopy(step.model.state_dict())
+    with torch.no_grad():
+        weight[0] = float("nan")
+    result = step([batches[0]])
+    assert result.fault == (
+        "weight backbone.conv1.conv.weight",
+        "has values that are not finite before the step",
+    )
+    with torch.no_grad():
+        weight.copy_(good)
+    assert all(torch.equal(v, state[k]) for k, v in step.model.state_dict().items())
+    assert step([batches[0]]).fault is None
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "tf32"])
@@ -114,7 +182,7 @@ def test_the_loss_never_waits_for_the_host(batches: list[MicroBatch]) -> None:
 
 
 def test_deterministic_runs_give_the_same_bits(batches: list[MicroBatch]) -> None:
-    (_, one), (_, other) = (run(batches, "bf16", 6, deterministic=True) for _ in range(2))
+    (_, one), (_, other) = (run(batches, "bf16", 6, deterministic=True, graph=True) for _ in range(2))
     assert all(
         torch.equal(a, b)
         for a, b in zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True)

@@ -33,7 +33,7 @@ def step(number: int, problem: Problem | None = None) -> StepReport:
 
 REPORTS: list[Report] = [
     StartReport(
-        *("runs/exp", {"epochs": 2, "freeze": []}, "t", ("a", "ü"), 10, "cpu", "fp32", "sgd", "0", "8", "8"),
+        *("runs/exp", {"epochs": 2, "freeze": []}, "t", ("a", "ü"), 10, "cpu", "fp32", "sgd", "eager", "0", "8", "8"),
         *(4, 1, 2, 4),
     ),
     step(1),

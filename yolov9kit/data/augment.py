@@ -55,7 +55,7 @@ class AugmentConfig:
                 raise UsageError(f"augmentation {name} = {given}: must be 0 to {highest:g}")
 
 
-NO_AUGMENTATION = AugmentConfig(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+NO_AUGMENTATION = AugmentConfig(*[0.0] * 11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ def _mosaic_place(
     return left, top, clip
 
 
-def _shift(x: float, y: float) -> np.ndarray:
+def _shift(x: int | float, y: int | float) -> np.ndarray:
     return np.array([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]])
 
 
@@ -257,9 +257,10 @@ def _covered(tile: Tile, output_hw: tuple[int, ...]) -> tuple[int, int, int, int
     x, y = _corners(np.array([tile.clip], np.float64))[0].T
     moved = tile.matrix @ np.stack((x, y, np.ones(4)))
     # a centre on a shared edge must fall to one of the neighbours, however their sums were rounded
-    first, last = np.ceil(np.round(np.stack((moved.min(1), moved.max(1))) - 0.5, 6)).astype(int)
+    edges = np.ceil(np.round(np.stack((moved.min(1), moved.max(1))) - 0.5, 6))
     height, width = output_hw
-    return max(first[0], 0), max(first[1], 0), min(last[0], width), min(last[1], height)
+    left, top, right, bottom = np.clip(edges, 0, (width, height)).astype(int).ravel().tolist()
+    return left, top, right, bottom
 
 
 def _inside(matrix: np.ndarray, region_wh: tuple[int, int], source_wh: tuple[int, int]) -> np.ndarray:

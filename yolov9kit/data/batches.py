@@ -43,7 +43,8 @@ class TrainBatches:
 
     An epoch shows every picture; its last batch is filled up with further views of the epoch's first pictures.
     ``workers``: processes that prepare ``prefetch`` batches each in advance, started by the first epoch and kept
-    until ``close``; with 0 the caller's process prepares each batch when it is asked for.
+    until ``close``; with 0 the caller's process prepares each batch when it is asked for. On Linux they share filled
+    ``pictures`` with this process, elsewhere each gets a copy.
 
     Raises:
         UsageError: sizes or numbers that do not go together.
@@ -375,6 +376,6 @@ def _begin_work(_worker: int) -> None:
     import cv2
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, which ends its workers
-    # The parent's threads do not exist here. With 0 OpenCV leaves them alone; with 1 it waits for them and crashes.
+    # The parent's threads do not exist here. With 0 OpenCV leaves them alone, with 1 it waits for them for ever.
     cv2.setNumThreads(0)
     torch.set_num_threads(1)

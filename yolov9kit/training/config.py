@@ -36,6 +36,11 @@ class TrainConfig(BaseModel):
     precision: str = Field(
         default="auto", description="auto, fp32, tf32, fp16 or bf16; auto takes the fastest the hardware has"
     )
+    mode: str = Field(
+        default="auto",
+        pattern="^(auto|eager|graph)$",
+        description="graph records a step on a GPU and replays it; auto, eager or graph",
+    )
     workers: int | None = Field(
         default=None, ge=0, le=256, description="processes that prepare pictures; none: chosen by measuring"
     )

@@ -53,6 +53,7 @@ class Prepared:
     val_batches: ValBatches
     batch: int
     workers: str
+    mode: str
     notes: tuple[str, ...]
 
     @property
@@ -86,6 +87,7 @@ class Prepared:
             device=f"{self.device.torch_name} ({self.device.label}), {self.device.reason}",
             precision=f"{self.precision.label}, {self.precision.reason}",
             optimizer=f"{self.recipe.optimizer} at {self.recipe.lr0:g}, {self.recipe.reason}",
+            mode=self.mode,
             workers=self.workers,
             train_data=self.train_data.summary(),
             val_data=self.val_data.summary(),
@@ -136,6 +138,7 @@ def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh
     loss = DetectionLoss(
         len(train_data.names), config.box_gain, config.cls_gain, config.dfl_gain, config.aux_weight
     )
+    graph, mode = choose_mode(config.mode, device, recipe)
     step = TrainStep(
         model,
         WeightAverage(model, config.ema_decay, config.ema_ramp),
@@ -145,6 +148,7 @@ def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh
         precision,
         config.clip_norm,
         config.deterministic,
+        graph,
         frozen_norms=norms,
     )
     if precision.name == "fp16":
@@ -153,8 +157,30 @@ def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh
         notes.append(_GPU_DETERMINISM)
     return Prepared(
         config, train_data, val_data, device, precision, recipe, make_schedule(config, recipe, steps), step, loss,
-        train_batches, val_batches, batch, reason, tuple(notes),
+        train_batches, val_batches, batch, reason, mode, tuple(notes),
     )  # fmt: skip
+
+
+def choose_mode(wanted: str, device: Device, recipe: Recipe) -> tuple[bool, str]:
+    """Whether steps are recorded and replayed, and why.
+
+    Raises:
+        UsageError: a graph was asked for where there can be none.
+    """
+    obstacle = ""
+    if device.kind != "cuda":
+        obstacle = f"CUDA graphs need an NVIDIA GPU, the device is {device.torch_name}"
+    elif recipe.accumulate > 1:
+        obstacle = f"{recipe.accumulate} batches make a step, a graph holds one"
+    if wanted == "graph" and obstacle:
+        raise UsageError(f"mode graph: {obstacle}")
+    if wanted == "eager":
+        return False, "eager, as asked"
+    if obstacle:
+        return False, f"eager, {obstacle}"
+    return True, "graph, " + (
+        "as asked" if wanted == "graph" else "chosen: one launch a step instead of thousands"
+    )
 
 
 _GPU_DETERMINISM = (

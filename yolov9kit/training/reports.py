@@ -29,6 +29,7 @@ class StartReport:
     device: str
     precision: str
     optimizer: str
+    mode: str
     workers: str
     train_data: str
     val_data: str

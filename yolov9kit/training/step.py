@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from yolov9kit.cuda_graph import Captured, capture
 from yolov9kit.device import Device, Precision, float32_math
 from yolov9kit.loss.criterion import DetectionLoss, Normaliser
 from yolov9kit.model.yolov9 import YOLOv9
@@ -61,7 +62,8 @@ class TrainStep:
     """``step(batches) -> StepResult``: forward, loss, backward, clipping, update, moving average.
 
     Several batches make one step whose gradient equals that of one batch of all their pictures (BatchNorm aside, which
-    sees each batch on its own).
+    sees each batch on its own). With ``graph``, on a GPU, forward and backward pass of a single batch are recorded and
+    replayed: the same numbers with one launch.
     """
 
     model: YOLOv9
@@ -72,11 +74,16 @@ class TrainStep:
     precision: Precision
     clip_norm: float
     deterministic: bool = False
+    graph: bool = False
     scale: LossScale = field(default_factory=LossScale)
     frozen_norms: Sequence[nn.Module] = ()
 
     def __post_init__(self) -> None:
         self.statistics = Statistics(self.model)
+        self._learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self._recorded: dict[tuple[torch.Size, ...], tuple[Captured, list[Tensor | None]]] = {}
+        self._pool: Any = None
+        self._factor: Tensor | None = None
 
     def __call__(self, batches: Sequence[MicroBatch]) -> StepResult:
         with computing(self.device, self.precision, self.deterministic):
@@ -87,6 +94,19 @@ class TrainStep:
         for norm in self.frozen_norms:
             norm.eval()
         self.statistics.keep()
+        if self.graph and len(batches) == 1:
+            losses = self._replayed(*batches[0])
+        else:
+            losses = self._accumulated(batches)
+        gradients = [p.grad for p in self._learning if p.grad is not None]
+        if self.scale.value != 1:
+            torch._foreach_mul_(gradients, 1 / self.scale.value)
+        size = torch.nn.utils.get_total_norm(gradients, foreach=self.device.kind == "cuda" or None)
+        values = torch.cat((losses, size[None])).tolist()  # the one wait for the device
+        return self._finish(batches, gradients, values)
+
+    def _accumulated(self, batches: Sequence[MicroBatch]) -> Tensor:
+        """Loss parts, with the gradients of all batches in the weights."""
         self.optimizer.zero_grad(set_to_none=True)
         normaliser = self._look_ahead(batches) if len(batches) > 1 else None
         pictures = sum(len(images) for images, _ in batches)
@@ -95,12 +115,35 @@ class TrainStep:
             parts = self.loss(self._forward(images), targets, normaliser)
             (parts.total * self.scale.value).backward()
             losses.append(torch.stack((parts.total / pictures, *parts[1:])).detach())
-        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
-        if self.scale.value != 1:
-            torch._foreach_mul_(gradients, 1 / self.scale.value)
-        size = torch.nn.utils.get_total_norm(gradients, foreach=self.device.kind == "cuda" or None)
-        values = torch.cat((torch.stack(losses).sum(0), size[None])).tolist()  # the one wait for the device
-        return self._finish(batches, gradients, values)
+        return torch.stack(losses).sum(0)
+
+    def _replayed(self, images: Tensor, targets: Targets) -> Tensor:
+        """The same for one batch, replayed. Batches of another shape or number of target slots are recorded anew."""
+        if self._factor is None:  # a tensor, as a number would be recorded for good
+            self._factor = torch.ones((), device=images.device)
+            self._pool = torch.cuda.graph_pool_handle()
+        self._factor.fill_(self.scale.value)
+        key = (images.shape, targets.labels.shape)
+        if key not in self._recorded:
+            captured = capture(
+                self._loss_and_gradients,
+                (images, *targets),
+                before_each=lambda: self.optimizer.zero_grad(set_to_none=True),
+                after_warm_up=self.statistics.restore,
+                pool=self._pool,
+            )
+            self._recorded[key] = captured, [parameter.grad for parameter in self._learning]
+        captured, gradients = self._recorded[key]
+        losses: Tensor = captured(images, *targets)
+        for parameter, gradient in zip(self._learning, gradients, strict=True):
+            parameter.grad = gradient
+        return losses
+
+    def _loss_and_gradients(self, images: Tensor, boxes: Tensor, labels: Tensor) -> Tensor:
+        parts = self.loss(self._forward(images), Targets(boxes, labels))
+        assert self._factor is not None
+        (parts.total * self._factor).backward()
+        return torch.stack((parts.total / len(images), *parts[1:])).detach()
 
     def _finish(
         self, batches: Sequence[MicroBatch], gradients: list[Tensor], values: list[float]
@@ -224,7 +267,10 @@ def as_input(images: Tensor, device: Device, precision: Precision) -> Tensor:
 @contextmanager
 def autocast(device: Device, precision: Precision) -> Iterator[None]:
     """Around a forward pass: half precision where asked for. The loss stays outside, in float32."""
-    with torch.autocast(device.kind, precision.dtype, enabled=precision.dtype != torch.float32):
+    # without its cache: casts kept from one step would be stale in the next one that a graph replays
+    with torch.autocast(
+        device.kind, precision.dtype, enabled=precision.dtype != torch.float32, cache_enabled=False
+    ):
         yield
 
 
