@@ -1,5 +1,6 @@
 """What all tests share: fixed seeds, and the folder of reference data beside the repository."""
 
+import os
 import random
 import sys
 from pathlib import Path
@@ -7,6 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # several test processes at once: were each to use every core, they would mostly wait for each other's threads
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from yolov9kit.device import choose_device, choose_precision
+from yolov9kit.device import Device, Precision, choose_device, choose_precision
 from yolov9kit.loss.criterion import DetectionLoss
 from yolov9kit.model.transfer import new_model
 from yolov9kit.model.yolov9 import YOLOv9
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.optim import WeightAverage, choose_recipe, make_optimizer
-from yolov9kit.training.step import LossScale, MicroBatch, TrainStep
+from yolov9kit.training.step import LossScale, MicroBatch, TrainStep, computing
 from yolov9kit.types import Targets
 
 SIDE = 64
@@ -201,3 +201,13 @@ def test_the_switches_of_the_process_are_put_back(make: Callable[..., TrainStep]
     before = torch.are_deterministic_algorithms_enabled()
     step([some_batch(2)])
     assert torch.are_deterministic_algorithms_enabled() == before
+
+
+def test_cudnn_stays_on_while_a_gpu_computes() -> None:
+    cudnn = torch.backends.cudnn
+    before = (cudnn.enabled, cudnn.benchmark, cudnn.deterministic)
+    gpu = Device("cuda:0", "a GPU", "for this test")
+    half = Precision("fp16", torch.float16, True, "for this test")
+    with computing(gpu, half, deterministic=False):
+        assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (before[0], False, False)
+    assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == before

@@ -2,8 +2,8 @@
 
 import copy
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, compress
 
 import torch
 from torch import nn
@@ -66,10 +66,12 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
         {"params": biases, "weight_decay": 0.0, "kind": "biases"},
     ]
     groups = [group for group in groups if group["params"]]
+    fused = next(model.parameters()).is_cuda or None  # a few kernels instead of hundreds
     if recipe.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=recipe.lr0, momentum=recipe.momentum, nesterov=recipe.momentum > 0)
+        nesterov = recipe.momentum > 0
+        return torch.optim.SGD(groups, recipe.lr0, recipe.momentum, nesterov=nesterov, fused=fused)
     kind = torch.optim.AdamW if recipe.optimizer == "adamw" else torch.optim.Adam
-    return kind(groups, lr=recipe.lr0, betas=(recipe.momentum, 0.999))
+    return kind(groups, recipe.lr0, (recipe.momentum, 0.999), fused=fused)
 
 
 def parameter_groups(
@@ -153,16 +155,8 @@ class WeightAverage:
         """Take in the model's values, which the caller knows to be finite."""
         self.updates += 1
         decay = self.decay * (1 - math.exp(-self.updates / self.ramp))
-        averaged, current = [], []
-        for ours, theirs in zip(_values(self.model), _values(model), strict=True):
-            if ours.is_floating_point():
-                averaged.append(ours)
-                current.append(theirs)
-            else:
-                ours.copy_(theirs)
-        torch._foreach_lerp_(averaged, current, 1 - decay)
-
-
-def _values(model: nn.Module) -> Iterator[torch.Tensor]:
-    yield from model.parameters()
-    yield from model.buffers()
+        ours, theirs = (list(chain(m.parameters(), m.buffers())) for m in (self.model, model))
+        floats = [tensor.is_floating_point() for tensor in ours]
+        torch._foreach_lerp_(list(compress(ours, floats)), list(compress(theirs, floats)), 1 - decay)
+        counters = [not is_float for is_float in floats]
+        torch._foreach_copy_(list(compress(ours, counters)), list(compress(theirs, counters)))

@@ -33,7 +33,7 @@ from yolov9kit.training.step import TrainStep
 ProgressCallback = Callable[[str, int, int], None]
 """What is being done, how much of it is done, of how much."""
 
-FIRST_SCALE = 2.0**14
+FIRST_SCALE = 2.0**10
 
 
 @dataclass
@@ -184,8 +184,8 @@ def choose_mode(wanted: str, device: Device, recipe: Recipe) -> tuple[bool, str]
 
 
 _GPU_DETERMINISM = (
-    "deterministic: cuDNN's autotuner is off and only deterministic algorithms run; the same bits are promised for the "
-    "same GPU model, driver, torch and cuDNN, not between different ones"
+    "deterministic: only deterministic algorithms run; the same bits are promised for the same GPU model, driver, "
+    "torch and cuDNN, not between different ones"
 )
 
 

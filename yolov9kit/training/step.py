@@ -278,15 +278,23 @@ def autocast(device: Device, precision: Precision) -> Iterator[None]:
 def computing(device: Device, precision: Precision, deterministic: bool = False) -> Iterator[None]:
     """Around training or validation on a device: switches of the whole process, and afterwards as they were.
 
-    On a GPU cuDNN tries its algorithms and keeps the fastest; its choice, and with it the last bits, may differ from
-    run to run. ``deterministic`` turns that off and admits deterministic algorithms only.
+    cuDNN chooses its algorithms by rule. Its autotuner, which tries them all, takes 18 s for size t on an idle H200 and
+    minutes on a busy one, and its choice, and with it the last bits, may differ from run to run. ``deterministic``
+    admits deterministic algorithms only.
     """
     cudnn: Any = torch.backends.cudnn
     with ExitStack() as stack:
         stack.enter_context(float32_math(precision, device))
         if device.kind == "cuda":
-            stack.enter_context(cudnn.flags(benchmark=not deterministic, deterministic=deterministic))
+            # not cudnn.flags(): what it is not told it resets, cuDNN itself would be off
+            stack.callback(_set_cudnn, cudnn.benchmark, cudnn.deterministic)
+            _set_cudnn(benchmark=False, deterministic=deterministic)
         if deterministic:
             stack.callback(torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled())
             torch.use_deterministic_algorithms(True)
         yield
+
+
+def _set_cudnn(benchmark: bool, deterministic: bool) -> None:
+    cudnn: Any = torch.backends.cudnn
+    cudnn.benchmark, cudnn.deterministic = benchmark, deterministic

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from yolov9kit.data.board_glyphs import LETTERS, text
-from yolov9kit.data.board_nets import CELL, Net, NetMap
-from yolov9kit.data.board_raster import FINE, Dice, Point, Shapes, dilate, etched, fill
+from yolov9kit.data.boards.glyphs import LETTERS, text
+from yolov9kit.data.boards.nets import CELL, Net, NetMap
+from yolov9kit.data.boards.raster import FINE, Dice, Point, Shapes, dilate, etched, fill
 
 _STEPS = ((1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1))
 _UNITS = (14, 16, 19, 22, 26, 30, 35, 41, 48, 56, 66, 77, 90)
@@ -80,8 +80,8 @@ class _Board:
             dice.pick(large)()
         if dice.chance(20):
             self.label()
-        small = dice.shuffled((self.route, self.row, self.area, self.area, self.bone, self.stub))
-        small = (self.route, self.route, *small[: dice.between(1, 5)])
+        others = dice.shuffled((self.route, self.row, self.area, self.area, self.bone, self.stub))
+        small = (self.route, self.route, *others[: dice.between(1, 5)])
         wanted = dice.between(30, 68)
         for _ in range(min(120, max(36, area // 3))):
             dice.pick(small)()

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from yolov9kit.data.board_defects import BOARD_NAMES, Defect, add_defects
-from yolov9kit.data.board_layout import Layout, lay_out
-from yolov9kit.data.board_raster import Dice
-from yolov9kit.data.board_styles import BOARD_STYLES, picture
+from yolov9kit.data.boards.defects import BOARD_NAMES, Defect, add_defects
+from yolov9kit.data.boards.layout import Layout, lay_out
+from yolov9kit.data.boards.raster import Dice
+from yolov9kit.data.boards.styles import BOARD_STYLES, picture
 from yolov9kit.data.synthetic import Drawing
 from yolov9kit.errors import UsageError
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import cv2
 import numpy as np
 
-from yolov9kit.data.board_layout import Layout
-from yolov9kit.data.board_raster import FINE, Dice, Point, Shapes, dilate, fill
+from yolov9kit.data.boards.layout import Layout
+from yolov9kit.data.boards.raster import FINE, Dice, Point, Shapes, dilate, fill
 
 BOARD_NAMES = ("open", "short", "mousebite", "spur", "copper", "pin-hole")
 
@@ -120,7 +120,7 @@ class _Scene:
         dice = self.dice
         if not len(self._edges):
             return None
-        y, x, inwards = (int(value) for value in dice.pick(self._edges))
+        y, x, inwards = (int(value) for value in self._edges[dice.between(0, len(self._edges) - 1)])
         options = [(point % 8, *self.runs(y, x, point % 8)) for point in (inwards - 1, inwards, inwards + 1)]
         if kind in (_OPEN, _SHORT):
             point, inner, outer = min(options, key=lambda option: option[1 if kind == _OPEN else 2])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yolov9kit.data.board_raster import FINE, Dice, Shapes, box_sum, dilate, fill
+from yolov9kit.data.boards.raster import FINE, Dice, Shapes, box_sum, dilate, fill
 
 SIDE = 24
 COORDINATE = st.integers(-8 * FINE, (SIDE + 8) * FINE)

@@ -1,6 +1,6 @@
 """Letters and digits for the drawn boards: pen strokes on a grid of 3 columns and 5 rows, as a plotter draws them."""
 
-from yolov9kit.data.board_raster import Shapes
+from yolov9kit.data.boards.raster import Shapes
 
 _WIDTH = 3  # grid columns of a letter with the space after it
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from yolov9kit import UsageError, open_dataset, read_image
-from yolov9kit.data.board_raster import Dice
-from yolov9kit.data.boards import (
+from yolov9kit.data.boards.board import (
     BOARD_MARGIN,
     BOARD_NAMES,
     BOARD_STYLES,
@@ -21,6 +20,7 @@ from yolov9kit.data.boards import (
     draw_board,
     write_boards,
 )
+from yolov9kit.data.boards.raster import Dice
 
 SEEDS = range(12)
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from yolov9kit.data.board_raster import Point, Shapes, Spans, between, covered, dilate
+from yolov9kit.data.boards.raster import Point, Shapes, Spans, between, covered, dilate
 
 CELL = 4
 """Pixels of a cell of the map: no trace is thinner."""
@@ -79,7 +79,7 @@ class NetMap:
         cells = covered(
             [(owner, y - top, left, right) for owner, y, left, right in spans], columns, bottom - top
         )
-        count = np.count_nonzero(cells)
+        count = int(np.count_nonzero(cells))
         if not count:
             return False
         self._covered += count

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from yolov9kit.data.board_glyphs import LETTERS, text
-from yolov9kit.data.board_raster import FINE, Dice, Shapes, box_sum, fill
+from yolov9kit.data.boards.glyphs import LETTERS, text
+from yolov9kit.data.boards.raster import FINE, Dice, Shapes, box_sum, fill
 
 BOARD_STYLES = ("binarised", "negative", "scan", "photo")
 

@@ -1,0 +1,57 @@
+"""Choices that are made for the user, each with its reason."""
+
+import pytest
+
+from yolov9kit.device import Device
+from yolov9kit.errors import UsageError
+from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.optim import choose_recipe
+from yolov9kit.training.prepare import augmentation, choose_mode, frozen_paths
+
+CPU = Device("cpu", "CPU", "")
+GPU = Device("cuda:0", "a GPU", "")
+
+
+def recipe(batch: int):  # the type is the recipe's own
+    return choose_recipe(TrainConfig(data="x", optimizer="sgd"), batch, 10)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "device", "batch", "graph", "reason"),
+    [
+        ("auto", GPU, 64, True, "one launch"),
+        ("auto", GPU, 16, False, "4 batches make a step"),
+        ("auto", CPU, 64, False, "NVIDIA GPU"),
+        ("eager", GPU, 64, False, "as asked"),
+        ("graph", GPU, 64, True, "as asked"),
+    ],
+)
+def test_steps_are_replayed_where_that_is_possible(
+    wanted: str, device: Device, batch: int, graph: bool, reason: str
+) -> None:
+    chosen, why = choose_mode(wanted, device, recipe(batch))
+    assert chosen == graph
+    assert reason in why
+
+
+@pytest.mark.parametrize(("device", "batch"), [(CPU, 64), (GPU, 16)])
+def test_a_graph_that_cannot_be_is_refused(device: Device, batch: int) -> None:
+    with pytest.raises(UsageError, match="mode graph"):
+        choose_mode("graph", device, recipe(batch))
+
+
+def test_freeze_counts_layers_as_the_official_files_do() -> None:
+    assert frozen_paths((3,), "t") == ["backbone.conv1", "backbone.conv2", "backbone.elan2"]
+    assert frozen_paths((0, 9), "t") == ["backbone.conv1", "top_down.spp"]
+    assert frozen_paths((2,), "c") == ["backbone.conv1"]
+    assert frozen_paths((), "t") == []
+    with pytest.raises(UsageError, match="layer 30 does not exist"):
+        frozen_paths((0, 30), "t")
+
+
+def test_every_augmentation_knob_reaches_the_pictures() -> None:
+    config = TrainConfig(
+        data="x", mosaic=0.1, mixup=0.2, degrees=3, translate=0.4, scale=0.5, shear=6, hsv_h=0.7, hsv_s=0.8,
+        hsv_v=0.9, flip_lr=0.11, flip_ud=0.12,
+    )  # fmt: skip
+    assert tuple(vars(augmentation(config)).values()) == (0.1, 0.2, 3, 0.4, 0.5, 6, 0.7, 0.8, 0.9, 0.11, 0.12)
