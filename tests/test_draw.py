@@ -305,3 +305,20 @@ def test_only_pictures_are_encoded() -> None:
         encode_picture(np.zeros((4, 4), np.uint8))
     with pytest.raises(UsageError, match="limit_px is 0"):
         encode_picture(np.zeros((4, 4, 3), np.uint8), limit_px=0)
+
+
+@pytest.mark.parametrize("label", range(24))
+def test_lines_of_classes_can_be_seen_on_white_paper(label: int) -> None:
+    red, green, blue = draw.line_colour(label)
+    assert 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.42 * 255**2.2
+    assert draw.line_colour(label) == draw.line_colour(label + 24)
+
+
+def test_css_writes_what_pages_read() -> None:
+    assert draw.css((0, 114, 255)) == "#0072ff"
+
+
+def test_any_text_can_be_written_in_a_chart() -> None:
+    text, font = draw.written("AP 50\n  \U0010ffff", 14)
+    assert text == "AP 50 ?" and font.getlength(text) > 20
+    assert draw.written("", 14)[0] == ""

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from yolov9kit.data.boards.board import BOARD_NAMES, draw_board, write_boards
     from yolov9kit.data.dataset import open_dataset
     from yolov9kit.data.image import decode_image, read_image
     from yolov9kit.data.letterbox import Letterbox, letterbox
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from yolov9kit.download import fetch
     from yolov9kit.draw import class_colour, draw_detections, encode_picture
     from yolov9kit.errors import KitError, UsageError
+    from yolov9kit.evaluation.config import EvalConfig
+    from yolov9kit.evaluation.evaluate import evaluate
+    from yolov9kit.evaluation.report import EvalReport
     from yolov9kit.infer.config import DetectConfig
     from yolov9kit.infer.predict import Detector, detect, reselect
     from yolov9kit.loss.criterion import DetectionLoss
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BOARD_NAMES",
     "SHAPE_NAMES",
     "Candidates",
     "Checkpoint",
@@ -42,6 +47,8 @@ __all__ = [
     "DetectionLoss",
     "Detections",
     "Detector",
+    "EvalConfig",
+    "EvalReport",
     "Failed",
     "KitError",
     "Letterbox",
@@ -60,9 +67,11 @@ __all__ = [
     "decode_image",
     "deployed",
     "detect",
+    "draw_board",
     "draw_detections",
     "draw_shapes",
     "encode_picture",
+    "evaluate",
     "extend",
     "fetch",
     "find_weights",
@@ -81,10 +90,12 @@ __all__ = [
     "save",
     "train",
     "untrained",
+    "write_boards",
     "yolov9",
 ]
 
 _HOMES = {
+    "data.boards.board": ("BOARD_NAMES", "draw_board", "write_boards"),
     "data.dataset": ("open_dataset",),
     "data.image": ("decode_image", "read_image"),
     "data.letterbox": ("Letterbox", "letterbox"),
@@ -92,6 +103,9 @@ _HOMES = {
     "data.synthetic": ("SHAPE_NAMES", "draw_shapes"),
     "device": ("available_devices", "choose_device", "choose_precision"),
     "draw": ("class_colour", "draw_detections", "encode_picture"),
+    "evaluation.config": ("EvalConfig",),
+    "evaluation.evaluate": ("evaluate",),
+    "evaluation.report": ("EvalReport",),
     "errors": ("KitError", "UsageError"),
     "download": ("fetch",),
     "infer.config": ("DetectConfig",),

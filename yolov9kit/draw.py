@@ -1,4 +1,4 @@
-"""Detections → picture. The only colours, line widths and fonts in the house.
+"""Detections → picture, and what charts are drawn with. The only colours, line widths and fonts in the house.
 
 Class names are drawn with the font that Pillow brings along. It holds plain ASCII only, so a name with other
 characters takes a system font that has them all, if one is found; else accents are left out; else the label
@@ -28,6 +28,13 @@ _PALETTE: tuple[Colour, ...] = (
     (210, 45, 210), (135, 0, 180), (240, 195, 90), (135, 180, 120), (240, 120, 60), (150, 30, 135),
 )  # fmt: skip
 _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
+
+PAPER: Colour = (255, 255, 255)
+INK: Colour = (28, 32, 38)
+FADED: Colour = (104, 112, 122)
+RULE: Colour = (222, 226, 231)
+SHADE: Colour = (245, 247, 249)
+"""Of charts, tables and pages: ground, text, lesser text, lines, and the ground of what is set apart."""
 _LARGEST_PNG_PX = 1_000_000  # to try it on more would take long and mostly be in vain
 
 # Pillow looks these up in the font folders of Linux, macOS and Windows. The empty name is its own font.
@@ -55,9 +62,36 @@ def class_colour(label: int) -> Colour:
 
 def text_colour(background: Colour) -> Colour:
     """Black or white, whichever is easier to read on ``background``."""
-    linear = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in background]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return _BLACK if luminance > 0.179 else _WHITE  # where both have the same contrast
+    return _BLACK if _luminance(background) > 0.179 else _WHITE  # where both have the same contrast
+
+
+def _luminance(colour: Colour) -> float:
+    linear = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def line_colour(label: int) -> Colour:
+    """The colour of class ``label``, darker where it would be too pale for a line on white paper."""
+    colour = class_colour(label)
+    while _luminance(colour) > 0.4:  # from there on the contrast to white is under 2.3
+        colour = (colour[0] * 9 // 10, colour[1] * 9 // 10, colour[2] * 9 // 10)
+    return colour
+
+
+def css(colour: Colour) -> str:
+    """The colour as a page writes it, ``#rrggbb``."""
+    return "#{:02x}{:02x}{:02x}".format(*colour)
+
+
+def written(text: str, size: int) -> tuple[str, ImageFont.FreeTypeFont]:
+    """Text as it can be drawn, and a font of ``size`` pixels that has its characters; what none has becomes ``?``."""
+    fitting = _fitting(text, size)
+    if fitting is None:
+        own = _font("", size)
+        assert own is not None
+        plain = "".join(c if _has_glyph("", c) else "?" for c in " ".join(text.split()))
+        return plain, own
+    return fitting
 
 
 def draw_detections(
@@ -222,6 +256,15 @@ def _draw_tag(pen: ImageDraw.ImageDraw, tag: _Tag, place: _Rectangle) -> None:
 
 def _written(name: str, label: int, size: int) -> tuple[str, ImageFont.FreeTypeFont]:
     """The name as it can be drawn, and a font that has all of its characters."""
+    fitting = _fitting(name, size)
+    if fitting is not None:
+        return fitting
+    own = _font("", size)
+    assert own is not None
+    return f"class {label}", own
+
+
+def _fitting(name: str, size: int) -> tuple[str, ImageFont.FreeTypeFont] | None:
     line = " ".join(name.split())
     plain = unicodedata.normalize("NFKD", line)
     without_accents = "".join(c for c in plain if not unicodedata.combining(c))
@@ -230,9 +273,7 @@ def _written(name: str, label: int, size: int) -> tuple[str, ImageFont.FreeTypeF
             font = _font(file, size)
             if font and text and all(_has_glyph(file, c) for c in text):
                 return text, font
-    own = _font("", size)
-    assert own is not None
-    return f"class {label}", own
+    return None
 
 
 @lru_cache(maxsize=64)

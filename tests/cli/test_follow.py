@@ -48,7 +48,9 @@ def start(folder: str = "runs/train/exp", **settings: Any) -> StartReport:
         device="cpu (CPU), as asked",
         precision="fp32, chosen: why",
         optimizer="adamw at 0.001, chosen: short",
+        mode="eager, why",
         workers="2, measured",
+        cache="ram, chosen",
         train_data="8 pictures",
         val_data="4 pictures",
         batch=4,
@@ -80,7 +82,17 @@ def epoch(number: int, skipped: int = 0) -> EpochReport:
 
 def evaluation(number: int, ap: float | None = 0.3124, best: bool = True) -> EvaluationReport:
     return EvaluationReport(
-        number, LossValues(4.4, 1, 2, 1), ap, None if ap is None else 0.544, 0.3, (), 4, 9, "how", best, 1.0
+        number,
+        LossValues(4.4, 1.0, 2.0, 1.0),
+        ap,
+        None if ap is None else 0.544,
+        0.3,
+        (),
+        4,
+        9,
+        "how",
+        best,
+        1.0,
     )
 
 
@@ -336,7 +348,7 @@ def test_how_a_run_stopped_is_read_from_its_journal(tmp_path: Path) -> None:
     for report in (
         CheckpointReport(0, 4, "s"),
         step(5),
-        EndReport("stopped; not saved: full", 0, None, None, "w", 1),
+        EndReport("stopped; not saved: full", 0, None, None, "w", 1.0),
     ):
         journal.append(report)
     journal.close()
@@ -346,7 +358,7 @@ def test_how_a_run_stopped_is_read_from_its_journal(tmp_path: Path) -> None:
     assert how_it_stopped(tmp_path)[0] == 4
 
 
-@given(st.integers(0, 10**6))
+@given(st.integers(0, 10**6).map(float))
 def test_durations_read_back(seconds: int) -> None:
     value = 0
     for part in duration(seconds).split(":"):

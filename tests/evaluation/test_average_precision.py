@@ -1,25 +1,9 @@
 """AP against values worked out by hand and against pycocotools."""
 
-import contextlib
-import io
-
-import numpy as np
 import pytest
 
-from yolov9kit.evaluation.average_precision import PictureBoxes, average_precision
-
-
-def boxes(
-    *rows: tuple[float, float, float, float],
-    labels: list[int] | None = None,
-    scores: list[float] | None = None,
-) -> PictureBoxes:
-    n = len(rows)
-    return PictureBoxes(
-        np.array(rows, np.float32).reshape(-1, 4),
-        np.array(labels or [0] * n, np.int64),
-        np.array(scores or [1.0] * n, np.float32),
-    )
+from tests.evaluation.random_boxes import boxes, known_mean, random_set, reference_precision
+from yolov9kit.evaluation.average_precision import average_precision
 
 
 def test_v01_right_wrong_right() -> None:
@@ -54,73 +38,43 @@ def test_no_detections_score_0() -> None:
     assert average_precision([boxes((0, 0, 9, 9))], [boxes()], 1).ap == 0
 
 
-def random_set(
-    seed: int, pictures: int = 50, classes: int = 5
-) -> tuple[list[PictureBoxes], list[PictureBoxes]]:
-    rng = np.random.default_rng(seed)
-    truths, found = [], []
-    for _ in range(pictures):
-        count = rng.integers(0, 12)
-        first = rng.uniform(0, 500, (count, 2))
-        true = np.concatenate((first, first + rng.uniform(8, 130, (count, 2))), 1)
-        labels = rng.integers(0, classes, count)
-        truths.append(PictureBoxes(true.astype(np.float32), labels, np.ones(count, np.float32)))
-        moved = np.concatenate((true + rng.normal(0, 6, true.shape), rng.uniform(0, 600, (5, 4)))).astype(
-            np.float32
-        )
-        moved[:, 2:] = np.maximum(moved[:, 2:], moved[:, :2] + 1)
-        found.append(
-            PictureBoxes(
-                moved,
-                np.concatenate((labels, rng.integers(0, classes, 5))),
-                rng.uniform(0.001, 1, len(moved)).astype(np.float32),
-            )
-        )
-    return truths, found
-
-
 def test_v04_equals_pycocotools() -> None:
-    pycocotools = pytest.importorskip("pycocotools.coco", reason="pycocotools is not here")
-    from pycocotools.cocoeval import COCOeval
-
     truths, found = random_set(4)
-    ground = pycocotools.COCO()
-    annotations = [
-        {
-            "image_id": i,
-            "category_id": int(label),
-            "bbox": [*map(float, box[:2]), *map(float, box[2:] - box[:2])],
-            "area": float(np.prod(box[2:] - box[:2])),
-            "iscrowd": 0,
-        }
-        for i, one in enumerate(truths)
-        for box, label in zip(one.boxes, one.labels, strict=True)
-    ]
-    ground.dataset = {
-        "images": [{"id": i} for i in range(len(truths))],
-        "annotations": [{"id": k + 1, **a} for k, a in enumerate(annotations)],
-        "categories": [{"id": c} for c in range(5)],
-    }
-    rows = [
-        {
-            "image_id": i,
-            "category_id": int(label),
-            "bbox": [*map(float, box[:2]), *map(float, box[2:] - box[:2])],
-            "score": float(score),
-        }
-        for i, one in enumerate(found)
-        for box, label, score in zip(one.boxes, one.labels, one.scores, strict=True)
-    ]
-    with contextlib.redirect_stdout(io.StringIO()):
-        ground.createIndex()
-        reference = COCOeval(ground, ground.loadRes(rows), "bbox")
-        reference.params.maxDets = [1, 100, 300]
-        reference.evaluate()
-        reference.accumulate()
-    precision = reference.eval["precision"][:, :, :, 0, 2]
+    precision = reference_precision(truths, found, 5)
     result = average_precision(truths, found, 5)
     assert 0.1 < result.ap < 0.9
-    assert result.ap == pytest.approx(precision[precision > -1].mean(), abs=1e-6)
-    assert result.ap50 == pytest.approx(precision[0][precision[0] > -1].mean(), abs=1e-6)
+    every = precision[..., 0]
+    assert result.ap == pytest.approx(known_mean(every), abs=1e-6)
+    assert result.ap50 == pytest.approx(known_mean(every[0]), abs=1e-6)
+    assert result.ap75 == pytest.approx(known_mean(every[5]), abs=1e-6)
+    sizes = (result.small, result.medium, result.large)
+    assert sizes == pytest.approx([known_mean(precision[..., area]) for area in (1, 2, 3)], abs=1e-6)
+    assert len({round(ap, 3) for ap in sizes}) == 3
     for label, (ap, _) in enumerate(result.per_class):
-        assert ap == pytest.approx(precision[:, :, label].mean(), abs=1e-6)
+        assert ap == pytest.approx(every[:, :, label].mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize(("side", "size"), [(20, "small"), (50, "medium"), (200, "large")])
+def test_v08_objects_count_for_their_own_size_and_the_others_have_none(side: int, size: str) -> None:
+    truth = boxes((0, 0, side, side))
+    result = average_precision([truth], [boxes((0, 0, side, side))], 1)
+    assert {name: vars(result)[name] for name in ("small", "medium", "large")} == {
+        "small": None,
+        "medium": None,
+        "large": None,
+        size: pytest.approx(1.0),
+    }
+
+
+def test_objects_of_class_0_on_the_first_picture_count() -> None:
+    truth = [boxes((0, 0, 50, 50)), boxes()]
+    assert average_precision(truth, [boxes((0, 0, 50, 50)), boxes()], 1).ap == pytest.approx(1.0)
+    assert average_precision(truth, [boxes(), boxes()], 1).ap == 0
+
+
+def test_more_boxes_than_the_limit_are_not_scored() -> None:
+    truth = boxes((0, 0, 50, 50))
+    wrong = [(100.0 + 2 * n, 100.0, 101.0 + 2 * n, 101.0) for n in range(300)]
+    found = boxes(*wrong, (0, 0, 50, 50), scores=[0.9] * 300 + [0.5])
+    assert average_precision([truth], [found], 1, max_detections=300).ap == 0
+    assert average_precision([truth], [found], 1, max_detections=301).ap == pytest.approx(1 / 301)

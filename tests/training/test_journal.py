@@ -33,8 +33,8 @@ def step(number: int, problem: Problem | None = None) -> StepReport:
 
 REPORTS: list[Report] = [
     StartReport(
-        *("runs/exp", {"epochs": 2, "freeze": []}, "t", ("a", "ü"), 10, "cpu", "fp32", "sgd", "eager", "0", "8", "8"),
-        *(4, 1, 2, 4),
+        *("runs/exp", {"epochs": 2, "freeze": []}, "t", ("a", "ü"), 10, "cpu", "fp32", "sgd", "eager", "0", "ram"),
+        *("8", "8", 4, 1, 2, 4),
     ),
     step(1),
     step(2, Problem("gradient of x", "is not finite in bf16", ("a.png", "b\ud800.png"))),

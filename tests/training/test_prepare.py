@@ -1,12 +1,17 @@
 """Choices that are made for the user, each with its reason."""
 
-import pytest
+from pathlib import Path
 
+import numpy as np
+import pytest
+from PIL import Image
+
+from yolov9kit.data.dataset import Dataset, Sample
 from yolov9kit.device import Device
 from yolov9kit.errors import UsageError
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.optim import choose_recipe
-from yolov9kit.training.prepare import augmentation, choose_mode, frozen_paths
+from yolov9kit.training.prepare import _pictures, augmentation, choose_mode, frozen_paths
 
 CPU = Device("cpu", "CPU", "")
 GPU = Device("cuda:0", "a GPU", "")
@@ -55,3 +60,28 @@ def test_every_augmentation_knob_reaches_the_pictures() -> None:
         hsv_v=0.9, flip_lr=0.11, flip_ud=0.12,
     )  # fmt: skip
     assert tuple(vars(augmentation(config)).values()) == (0.1, 0.2, 3, 0.4, 0.5, 6, 0.7, 0.8, 0.9, 0.11, 0.12)
+
+
+@pytest.mark.parametrize(
+    ("cache", "free", "filled", "reason"),
+    [
+        ("auto", 4096 * 3 * 8, True, "ram, chosen"),
+        ("auto", 4096 * 3 * 8 - 8, False, "more than a quarter"),
+        ("ram", 4096 * 3 * 8 - 8, True, "ram, as asked"),
+        ("none", 2**40, False, "none, as asked"),
+    ],
+)
+def test_pictures_are_kept_in_memory_where_they_take_little_of_it(
+    cache: str, free: int, filled: bool, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two pictures of 64 x 64."""
+    samples = []
+    for i in range(2):
+        Image.new("RGB", (64, 64)).save(tmp_path / f"{i}.png")
+        nothing = np.zeros((0, 4), np.float32), np.zeros(0, np.int64)
+        samples.append(Sample(tmp_path / f"{i}.png", (64, 64), *nothing))
+    monkeypatch.setattr("yolov9kit.training.prepare.available_bytes", lambda: free)
+    data = Dataset("d", "train", ("a",), tuple(samples))
+    pictures, why = _pictures(TrainConfig(data="x", image_size=64, cache=cache), data, None)
+    assert pictures.filled == filled
+    assert reason in why

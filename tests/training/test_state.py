@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from yolov9kit.training.state import (
     load_optimizer,
     optimizer_tensors,
     read_state,
-    replace_file,
     write_state,
 )
 
@@ -62,20 +62,18 @@ def test_a_full_disk_leaves_the_older_file_and_no_rubbish(
     assert (tmp_path / "state.safetensors").read_bytes() == before
 
 
-def test_really_a_full_disk(tmp_path: Path) -> None:
-    """/dev/full refuses every byte, as a full disk does."""
-    if not Path("/dev/full").exists():
-        pytest.skip("/dev/full is not here")
-    target = tmp_path / "state.safetensors"
-    target.write_bytes(b"older")
-
-    class Full(type(target)):  # type: ignore[misc]
-        def with_name(self, name: str) -> Path:
-            return Path("/dev/full")
-
-    with pytest.raises(CheckpointError, match="No space left"):
-        replace_file(Full(target), b"x" * 10_000)
-    assert target.read_bytes() == b"older"
+def test_a_disk_that_really_takes_no_more_bytes(tmp_path: Path) -> None:
+    """The system refuses to let the file grow beyond a few bytes."""
+    before = some_state(tmp_path).read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(CheckpointError, match="too large"):
+            some_state(tmp_path, 2.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["state.safetensors"]
+    assert (tmp_path / "state.safetensors").read_bytes() == before
 
 
 def test_no_run_is_said(tmp_path: Path) -> None:

@@ -9,10 +9,17 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from yolov9kit.cli import detect, lab, tools, train
+from yolov9kit.cli import detect, lab, tools, train, val
 from yolov9kit.errors import KitError, UsageError
 
-SCRIPTS = {"detect_dual.py": "detect", "detect.py": "detect", "train_dual.py": "train", "train.py": "train"}
+SCRIPTS = {
+    "detect_dual.py": "detect",
+    "detect.py": "detect",
+    "train_dual.py": "train",
+    "train.py": "train",
+    "val_dual.py": "val",
+    "val.py": "val",
+}
 """Scripts whose command lines people have, and the command that does the same."""
 
 
@@ -51,6 +58,7 @@ def _dispatch(words: list[str]) -> int:
     commands: dict[str, tuple[str, Callable[[list[str], bool], int]]] = {
         "detect": ("find objects in pictures, videos, cameras", detect.run),
         "train": ("train on pictures with boxes, go on with a run, train one longer", train.run),
+        "val": ("score weights on pictures with boxes", val.run),
         "convert": ("any YOLOv9 weights file to deployed .safetensors, outputs proved equal", tools.convert),
         "fetch": ("download released weights, on request only", tools.fetch),
         "lab": ("open the workbench in JupyterLab", lab.lab),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from yolov9kit.training.journal import JOURNAL
 from yolov9kit.training.reports import (
@@ -26,6 +26,16 @@ from yolov9kit.training.reports import (
     from_record,
 )
 
+
+@runtime_checkable
+class Stream(Protocol):
+    """What is written to: standard output, or a file in memory."""
+
+    def write(self, text: str, /) -> object: ...
+    def flush(self) -> object: ...
+    def isatty(self) -> bool: ...
+
+
 Begin = Callable[[Callable[[str, int, int], None]], Iterator[Report]]
 """Begins a run. Takes what is to be called with (what, done, of how many) before the first step."""
 
@@ -35,8 +45,8 @@ def follow(
     *,
     quiet: bool = False,
     folder: Path | None = None,
-    out: TextIO | None = None,
-    err: TextIO | None = None,
+    out: Stream | None = None,
+    err: Stream | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Show a run until it ends; returns the exit code, 130 for one that was stopped.
@@ -97,7 +107,7 @@ class Display:
     """Turns reports into lines. On a terminal, progress is one line that is written over."""
 
     def __init__(
-        self, quiet: bool, folder: Path | None, out: TextIO, err: TextIO, clock: Callable[[], float]
+        self, quiet: bool, folder: Path | None, out: Stream, err: Stream, clock: Callable[[], float]
     ) -> None:
         self.began = False
         self._quiet, self._folder, self._out, self._err, self._clock = quiet, folder, out, err, clock
@@ -126,7 +136,7 @@ class Display:
         self._err.write(f"\r\x1b[K{text[: line_width()]}")
         self._err.flush()
 
-    def _print(self, text: str, stream: TextIO) -> None:
+    def _print(self, text: str, stream: Stream) -> None:
         from yolov9kit.types import printable
 
         self.clear()
@@ -212,6 +222,7 @@ def start_block(report: StartReport) -> str:
         ("device", report.device),
         ("precision", report.precision),
         ("optimizer", report.optimizer),
+        ("steps", report.mode),
         ("train", report.train_data),
         ("val", report.val_data),
         ("batches", batches),
@@ -220,6 +231,7 @@ def start_block(report: StartReport) -> str:
             f"{report.config['epochs']} epochs of {report.steps_per_epoch} steps, {report.total_steps:,} in all",
         ),
         ("workers", report.workers),
+        ("cache", report.cache),
         *(("note", note) for note in report.notes),
     ]
     return "\n".join(f"{name:<11} {' '.join(text.split())}" for name, text in rows)

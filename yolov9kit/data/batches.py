@@ -5,6 +5,7 @@ Worker processes only change who prepares a batch, never what is in it.
 
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -312,12 +313,14 @@ class _Feed:
 
     def _start(self, tasks: Sequence[Keys]) -> None:
         self._order[:] = tasks
-        if self._loader is None:
-            self._loader = _loader(_Work(self._recipe), self._order, self._workers, self._prefetch)
-        loader = self._loader
         # Batches of a run that was given up are still prepared, and thrown away here. Not in the main thread: there the
         # loader would install a signal handler that raises, wherever the program is, when a worker dies.
-        with ThreadPoolExecutor(1) as thread:
+        with warnings.catch_warnings(), ThreadPoolExecutor(1) as thread:
+            # of more workers than cores: whoever chose them says so in its own words
+            warnings.filterwarnings("ignore", message="This DataLoader will create")
+            if self._loader is None:
+                self._loader = _loader(_Work(self._recipe), self._order, self._workers, self._prefetch)
+            loader = self._loader
             arriving = self._alive(lambda: thread.submit(iter, loader).result())
         assert isinstance(arriving, _MultiProcessingDataLoaderIter)
         self._arriving = arriving

@@ -19,13 +19,17 @@ class PictureBoxes:
 class AveragePrecision:
     """AP over IoU 0.50 to 0.95, at 0.50 and at 0.75; None where there is no object.
 
-    ``per_class``: AP and AP50 of each class, in the order of the classes.
+    ``per_class``: AP and AP50 of each class, in the order of the classes. ``small``, ``medium`` and ``large``: AP of
+    objects under 32 x 32, up to 96 x 96 and over 96 x 96 pixels of the picture.
     """
 
     ap: float | None
     ap50: float | None
     ap75: float | None
     per_class: tuple[tuple[float | None, float | None], ...]
+    small: float | None = None
+    medium: float | None = None
+    large: float | None = None
 
 
 def average_precision(
@@ -41,12 +45,14 @@ def average_precision(
     evaluation.params.maxDets = [1, 100, max_detections]
     evaluation.evaluate()
     evaluation.accumulate()
-    precision = evaluation.eval["precision"][:, :, :, 0, 2]  # IoU, recall, class; all areas, most detections
+    by_area = evaluation.eval["precision"][..., 2]  # IoU, recall, class, area; most detections
+    precision = by_area[..., 0]  # of all areas
     return AveragePrecision(
         _mean(precision),
         _mean(precision[0]),
         _mean(precision[5]),
         tuple((_mean(precision[:, :, c]), _mean(precision[0, :, c])) for c in range(num_classes)),
+        *(_mean(by_area[..., area]) for area in (1, 2, 3)),
     )
 
 

@@ -45,9 +45,9 @@ class TrainConfig(BaseModel):
         default=None, ge=0, le=256, description="processes that prepare pictures; none: chosen by measuring"
     )
     cache: str = Field(
-        default="none",
-        pattern="^(none|ram)$",
-        description="ram keeps decoded pictures in memory: none or ram",
+        default="auto",
+        pattern="^(auto|none|ram)$",
+        description="ram keeps decoded pictures in memory; auto does so where they take a quarter of it at most",
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="everything random in a run follows from it")
     deterministic: bool = Field(

@@ -10,7 +10,7 @@ import torch
 from yolov9kit.data.augment import AugmentConfig
 from yolov9kit.data.batches import TrainBatches, ValBatches
 from yolov9kit.data.dataset import Dataset, has_split, open_dataset, refuse
-from yolov9kit.data.pixels import PreparedPictures
+from yolov9kit.data.pixels import PreparedPictures, available_bytes, needed_bytes
 from yolov9kit.data.workers import batch_bytes, check_workers, suggest_workers
 from yolov9kit.device import Device, Precision, choose_device, choose_precision
 from yolov9kit.errors import DataError, UsageError
@@ -54,6 +54,7 @@ class Prepared:
     batch: int
     workers: str
     mode: str
+    cache: str
     notes: tuple[str, ...]
 
     @property
@@ -88,6 +89,7 @@ class Prepared:
             precision=f"{self.precision.label}, {self.precision.reason}",
             optimizer=f"{self.recipe.optimizer} at {self.recipe.lr0:g}, {self.recipe.reason}",
             mode=self.mode,
+            cache=self.cache,
             workers=self.workers,
             train_data=self.train_data.summary(),
             val_data=self.val_data.summary(),
@@ -125,11 +127,7 @@ def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh
     batch = min(config.batch, len(train_data.samples))
     if batch < config.batch:
         notes.append(f"batch {config.batch}: the data set has {batch} pictures, the batch is {batch}")
-    pictures = PreparedPictures(train_data.samples, config.image_size)
-    if config.cache == "ram":
-        pictures.fill(
-            None if progress is None else lambda done, total: progress("decoding pictures", done, total)
-        )
+    pictures, cache = _pictures(config, train_data, progress)
     workers, reason = _choose_workers(config, pictures, batch, device)
     train_batches = _train_batches(config, pictures, batch, workers)
     val_batches = ValBatches(val_data.samples, config.image_size, config.val_batch or batch, workers)
@@ -157,7 +155,7 @@ def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh
         notes.append(_GPU_DETERMINISM)
     return Prepared(
         config, train_data, val_data, device, precision, recipe, make_schedule(config, recipe, steps), step, loss,
-        train_batches, val_batches, batch, reason, mode, tuple(notes),
+        train_batches, val_batches, batch, reason, mode, cache, tuple(notes),
     )  # fmt: skip
 
 
@@ -226,6 +224,23 @@ def _train_batches(config: TrainConfig, pictures: PreparedPictures, batch: int, 
     )
 
 
+def _pictures(
+    config: TrainConfig, data: Dataset, progress: ProgressCallback | None
+) -> tuple[PreparedPictures, str]:
+    """The training pictures, kept in memory if that is asked for or takes little of it."""
+    pictures = PreparedPictures(data.samples, config.image_size)
+    needed, free = (n / 2**30 for n in (needed_bytes(data.samples, config.image_size), available_bytes()))
+    what = f"pictures take {needed:.2f} of {free:.1f} GiB free memory"
+    if config.cache == "none":
+        return pictures, "none, as asked: pictures are decoded each time"
+    if config.cache == "auto" and needed > free / 4:
+        return pictures, f"none, chosen: {what}, more than a quarter; decoded each time"
+    pictures.fill(
+        None if progress is None else lambda done, total: progress("decoding pictures", done, total)
+    )
+    return pictures, f"ram, {'as asked' if config.cache == 'ram' else 'chosen'}: {what}"
+
+
 def _choose_workers(
     config: TrainConfig, pictures: PreparedPictures, batch: int, device: Device
 ) -> tuple[int, str]:
@@ -236,6 +251,8 @@ def _choose_workers(
         workers, reason = suggestion.workers, suggestion.reason
     else:
         workers, reason = config.workers, "as asked"
+        if workers > cores():
+            reason += f"; more than the {cores()} cores of this machine"
     fitting, shortage = check_workers(workers, batch_bytes(batch, config.image_size))
     return fitting, f"{fitting}, {shortage or reason}"
 

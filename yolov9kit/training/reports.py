@@ -31,6 +31,7 @@ class StartReport:
     optimizer: str
     mode: str
     workers: str
+    cache: str
     train_data: str
     val_data: str
     batch: int

@@ -1,0 +1,58 @@
+"""The network as it is scored: the same numbers in a training run and alone."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from yolov9kit.device import Device, Precision, float32_math
+from yolov9kit.infer.runner import make_runner
+from yolov9kit.model.decode import BINS
+from yolov9kit.model.yolov9 import YOLOv9, deployed
+from yolov9kit.types import Outputs
+
+Network = Callable[[Tensor], Outputs]
+"""Images B x 3 x H x W uint8 on the device to raw maps."""
+
+
+def plain_network(model: YOLOv9, device: Device, precision: Precision) -> Network:
+    """The main branch as training scores it: not fused, weights in float32, halves by autocast.
+
+    Fusing changes the last digits of boxes and scores. AP may stay the same to the last digit (it did on 16 real
+    boards), but need not: where the order of two boxes hangs on them, it moves.
+    """
+    network = deployed(model).eval().to(device.torch_name)
+    fast_memory = device.kind == "cuda" and precision.name != "fp32"
+    if fast_memory:
+        network = network.to(memory_format=torch.channels_last)
+    half = precision.dtype != torch.float32
+
+    def run(images: Tensor) -> Outputs:
+        images = images.float() / 255
+        if fast_memory:
+            images = images.contiguous(memory_format=torch.channels_last)
+        with (
+            float32_math(precision, device),
+            torch.autocast(device.kind, precision.dtype, enabled=half, cache_enabled=False),
+        ):
+            return network(images)
+
+    return run
+
+
+def fused_network(model: YOLOv9, device: Device, precision: Precision) -> Network:
+    """The network that detection runs."""
+    return make_runner(model, device, precision)
+
+
+def as_one_class(network: Network) -> Network:
+    """The network with its best class in place of all classes."""
+
+    def run(images: Tensor) -> Outputs:
+        first, second, third = (
+            torch.cat((m[:, : 4 * BINS], m[:, 4 * BINS :].amax(1, keepdim=True)), 1)
+            for m in network(images).main
+        )
+        return Outputs((first, second, third), None)
+
+    return run
