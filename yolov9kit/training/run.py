@@ -253,7 +253,7 @@ class Run:
             per_class=tuple((name, *pair) for name, pair in zip(names, scores.per_class, strict=True)),
             pictures=len(parts.val_data.samples),
             objects=sum(len(sample.labels) for sample in parts.val_data.samples),
-            settings=f"averaged weights, {parts.config.image_size} px, {SETTINGS}"
+            settings=f"averaged weights, {parts.config.image_size} px, {parts.precision.name}, {SETTINGS}"
             + (f", {result.cut:,} candidates cut" if result.cut else ""),
             best=best,
             seconds=result.seconds,
