@@ -1,5 +1,7 @@
 """The one evaluator that training and ``evaluate`` share: what it selects, and its loss."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from yolov9kit.evaluation.validate import SETTINGS, detections, validate
 from yolov9kit.loss.criterion import DetectionLoss
 from yolov9kit.types import Batch, Outputs, Targets
 
-SAMPLE = Sample("a.png", (64, 32), np.array([[8, 8, 24, 24]], np.float32), np.array([1]))
+SAMPLE = Sample(Path("a.png"), (64, 32), np.array([[8, 8, 24, 24]], np.float32), np.array([1]))
 BOXES = torch.tensor([[8.0, 24, 24, 40], [9.0, 24, 24, 40], [-9.0, 0, 99, 99]])
 SCORES = torch.tensor([[0.2, 0.9], [0.001, 0.8], [0.3, 0.0]])
 """In a 64 x 64 input, the picture lies 16 pixels down."""
@@ -30,13 +32,13 @@ def test_boxes_come_back_to_the_picture_and_stay_inside_by_falling_score() -> No
 
 
 def test_a_score_of_the_floor_is_not_over_it() -> None:
-    assert len(kept(Selection(max_iou=1))) == 4
-    assert len(kept(Selection(max_iou=1, min_score=0.0009))) == 5
-    assert len(kept(Selection(max_iou=1, min_score=0.0))) == 5
+    assert len(kept(Selection(max_iou=1.0))) == 4
+    assert len(kept(Selection(max_iou=1.0, min_score=0.0009))) == 5
+    assert len(kept(Selection(max_iou=1.0, min_score=0.0))) == 5
 
 
 def test_one_label_takes_the_best_class_of_each_location() -> None:
-    assert [(label, score) for _, label, score in kept(Selection(multi_label=False, max_iou=1))] == [
+    assert [(label, score) for _, label, score in kept(Selection(multi_label=False, max_iou=1.0))] == [
         (1, 0.9),
         (1, 0.8),
         (0, 0.3),
@@ -45,7 +47,7 @@ def test_one_label_takes_the_best_class_of_each_location() -> None:
 
 def test_what_the_limits_cut_is_counted() -> None:
     one, cut, over = detections(
-        BOXES, SCORES, SAMPLE, 64, Selection(max_iou=1, max_candidates=3, max_detections=2)
+        BOXES, SCORES, SAMPLE, 64, Selection(max_iou=1.0, max_candidates=3, max_detections=2)
     )
     assert (one.scores.tolist(), cut, over) == (pytest.approx([0.9, 0.8]), 1, 1)
 

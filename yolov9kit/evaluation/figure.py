@@ -10,6 +10,8 @@ from yolov9kit.evaluation.curve import RECALLS
 from yolov9kit.evaluation.report import EvalReport
 from yolov9kit.evaluation.text import GLANCE, MANY_CLASSES, number, of_classes
 
+Pixels = float | int
+
 WIDTH, MARGIN = 1280, 32
 _PLOT = (MARGIN + 44, 560, 400)
 """Left edge, width and height of the plot."""
@@ -50,13 +52,13 @@ class _Sheet:
 
     def text(
         self,
-        x: float,
-        y: float,
+        x: Pixels,
+        y: Pixels,
         text: str,
         size: int,
         colour: Colour = INK,
         anchor: str = "la",
-        fits: float | None = None,
+        fits: Pixels | None = None,
     ) -> None:
         """``fits``: what does not fit into this width is cut, with an ellipsis. ``anchor`` as in Pillow."""
         while fits and len(text) > 4 and _length(text, size) > fits:
@@ -64,12 +66,12 @@ class _Sheet:
         drawable, font = written(text, size * _FINE)
         self._pen.text((x * _FINE, y * _FINE), drawable, fill=colour, font=font, anchor=anchor)
 
-    def line(self, points: np.ndarray, colour: Colour, width: float) -> None:
+    def line(self, points: np.ndarray, colour: Colour, width: Pixels) -> None:
         """``points`` N x 2."""
         flat = [(float(x), float(y)) for x, y in np.asarray(points, float) * _FINE]
         self._pen.line(flat, fill=colour, width=round(width * _FINE), joint="curve")
 
-    def box(self, left: float, top: float, right: float, bottom: float, colour: Colour) -> None:
+    def box(self, left: Pixels, top: Pixels, right: Pixels, bottom: Pixels, colour: Colour) -> None:
         self._pen.rectangle((left * _FINE, top * _FINE, right * _FINE - 1, bottom * _FINE - 1), fill=colour)
 
 
@@ -78,7 +80,7 @@ def _length(text: str, size: int) -> float:
     return font.getlength(drawable)
 
 
-def _wrapped(text: str, size: int, width: float) -> list[str]:
+def _wrapped(text: str, size: int, width: Pixels) -> list[str]:
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip()
@@ -89,7 +91,7 @@ def _wrapped(text: str, size: int, width: float) -> list[str]:
     return lines
 
 
-def _scores(sheet: _Sheet, report: EvalReport, top: float) -> None:
+def _scores(sheet: _Sheet, report: EvalReport, top: Pixels) -> None:
     step = (WIDTH - 2 * MARGIN) / len(GLANCE)
     sheet.box(MARGIN, top, WIDTH - MARGIN, top + 68, SHADE)
     for place, (name, value) in enumerate(GLANCE.items()):
@@ -100,7 +102,7 @@ def _scores(sheet: _Sheet, report: EvalReport, top: float) -> None:
         sheet.text(x, top + (38 if small else 31), shown, 14 if small else 22, FADED if small else INK)
 
 
-def _curves(sheet: _Sheet, report: EvalReport, top: float) -> None:
+def _curves(sheet: _Sheet, report: EvalReport, top: Pixels) -> None:
     left, width, height = _PLOT
     for step in range(0, 11, 2):
         share = step / 10
@@ -112,7 +114,7 @@ def _curves(sheet: _Sheet, report: EvalReport, top: float) -> None:
     sheet.text(left, top - 4, "Precision over recall at IoU 0.5", 14)
     sheet.text(left + width, top + 48 + height, "recall", 12, FADED, "ra")
 
-    def draw(values: np.ndarray, colour: Colour, thickness: float) -> None:
+    def draw(values: np.ndarray, colour: Colour, thickness: Pixels) -> None:
         reached = values > 0
         points = np.column_stack((left + RECALLS * width, top + 20 + (1 - values) * height))[reached]
         if len(points) > 1:
@@ -136,7 +138,7 @@ def _pale(colour: Colour) -> Colour:
     return red, green, blue
 
 
-def _table(sheet: _Sheet, report: EvalReport, rows: list[tuple[str, ...]], top: float) -> None:
+def _table(sheet: _Sheet, report: EvalReport, rows: list[tuple[str, ...]], top: Pixels) -> None:
     right = WIDTH - MARGIN
     edges = [right - 70 * n for n in range(5, -1, -1)]
     heads = ("class", "AP 50-95", "AP 50", "precision", "recall", "F1", "objects")
