@@ -64,6 +64,18 @@ def test_w04_a_deployed_file_carries_its_branch_when_that_is_wanted(tmp_path: Pa
         assert torch.equal(value, moved.model.state_dict()[key])
 
 
+@pytest.mark.parametrize("form", ["training", "deployed"])
+def test_what_starts_anew_follows_from_the_seed(tmp_path: Path, form: str) -> None:
+    model = new_model("t", 5, 1)
+    names = [str(i) for i in range(5)]
+    path = save(model if form == "training" else deployed(model), tmp_path / "w.safetensors", names=names)
+    state = torch.get_rng_state()
+    one, other, third = (transfer(path, NAMES, True, seed).model.state_dict() for seed in (7, 7, 8))
+    assert all(torch.equal(value, other[key]) for key, value in one.items())
+    assert not all(torch.equal(value, third[key]) for key, value in one.items())
+    assert torch.equal(state, torch.get_rng_state())
+
+
 @pytest.mark.parametrize("name", ["official", "ultralytics"])
 def test_real_files_in_foreign_formats_can_be_trained_further(shared: Path, name: str) -> None:
     found = [

@@ -19,7 +19,7 @@ from yolov9kit.data.synthetic import draw_shapes
 from yolov9kit.errors import CheckpointError, DataError, TrainingError, UsageError
 from yolov9kit.model.checkpoint import load, save
 from yolov9kit.model.transfer import new_model
-from yolov9kit.model.yolov9 import deployed
+from yolov9kit.model.yolov9 import YOLOv9, deployed
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.journal import read_journal
 from yolov9kit.training.reports import (
@@ -238,6 +238,27 @@ def test_accumulation_is_resumed_too(config: TrainConfig) -> None:
     first = run_until(
         train(config.changed(name="cut", **settings)), lambda r: isinstance(r, StepReport) and r.step == 3
     )
+    list(resume(first[0].folder))
+    assert_equal_runs(Path(whole[0].folder), Path(first[0].folder))
+
+
+@pytest.mark.parametrize("origin", ["80 classes, other widths", "no groups in the head", "another size"])
+def test_a_run_that_began_from_weights_is_resumed_without_them(
+    config: TrainConfig, tmp_path: Path, origin: str
+) -> None:
+    """The state alone says what the model is: its size and widths are the file's, and the file may be gone."""
+    if origin == "80 classes, other widths":
+        model = new_model("t", 80, 1)
+    elif origin == "no groups in the head":
+        model = YOLOv9("t", 3, "training", box_groups=1)
+    else:
+        model = new_model("t", 3, 1)
+    names = [str(i) for i in range(model.num_classes)]
+    path = save(model, tmp_path / "w.safetensors", names=names)
+    start = config.changed(weights=path, size=None, epochs=2)
+    whole = list(train(start.changed(name="whole")))
+    first = run_until(train(start.changed(name="cut")), lambda r: isinstance(r, StepReport) and r.step == 3)
+    path.unlink()
     list(resume(first[0].folder))
     assert_equal_runs(Path(whole[0].folder), Path(first[0].folder))
 

@@ -149,6 +149,21 @@ def _fit(contents: Contents, path: Path, wanted_classes: int | None) -> Checkpoi
     )
 
 
+def model_of(tensors: Mapping[str, Tensor], path: Path) -> YOLOv9:
+    """The model that these tensors are, under our own names and whole; ``path`` is where they were read.
+
+    Raises:
+        CheckpointError: they are not one model of ours.
+    """
+    try:
+        found = recognise(tensors)
+    except UnknownLayoutError as unknown:
+        raise CheckpointError(f"{path}: {unknown}") from None
+    model = _empty_model(found, path)
+    _assign(model, found, path)
+    return model
+
+
 def _precision(tensors: Iterable[Tensor]) -> str:
     kinds = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
     return next((name for name, dtype in PRECISIONS.items() if kinds == {dtype}), "fp32")

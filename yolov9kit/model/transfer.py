@@ -1,6 +1,7 @@
 """From any weights file to a model that can be trained on given classes, with an account of what was carried over."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -9,8 +10,8 @@ import torch
 from torch import nn
 
 from yolov9kit.errors import CheckpointError
-from yolov9kit.model.checkpoint import Checkpoint, load
-from yolov9kit.model.yolov9 import YOLOv9
+from yolov9kit.model.checkpoint import load
+from yolov9kit.model.yolov9 import YOLOv9, yolov9
 
 
 @dataclass(frozen=True)
@@ -26,39 +27,42 @@ class Transfer:
         return "; ".join((f"{self.carried:,} of {self.total:,} tensors carried over", *self.anew))
 
 
-def transfer(weights: str | Path, names: Sequence[str], new_auxiliary: bool = False) -> Transfer:
+@contextmanager
+def _random_from(seed: int) -> Iterator[None]:
+    """New weights follow from ``seed``; the global generator is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def transfer(
+    weights: str | Path, names: Sequence[str], new_auxiliary: bool = False, seed: int = 0
+) -> Transfer:
     """A training-form model for the classes ``names`` that starts from ``weights``.
 
     Where the class count differs the class outputs start anew and everything else is kept. A file in the deployed form
-    has no auxiliary branch; it starts at random, and only with ``new_auxiliary``.
+    has no auxiliary branch; it starts at random, and only with ``new_auxiliary``. What starts anew follows from
+    ``seed``.
 
     Raises:
         CheckpointError: as ``load``; a deployed file without ``new_auxiliary``: the message has the numbers.
     """
-    checkpoint = load(weights, names=names)
-    anew = (
-        [f"class outputs start anew for {len(names)} classes"]
-        if checkpoint.report.left_out and _restarted(checkpoint)
-        else []
-    )
+    with _random_from(seed):
+        checkpoint = load(weights, names=names)
+        model = checkpoint.model if checkpoint.form == "training" else _with_auxiliary(checkpoint.model)
+    report = checkpoint.report
+    anew = [f"class outputs start anew for {len(names)} classes"] if report.fitted < report.total else []
     if checkpoint.form == "training":
-        return Transfer(
-            checkpoint.model.train(), checkpoint.report.fitted, checkpoint.report.total, tuple(anew)
-        )
-    model = _with_auxiliary(checkpoint.model)
+        return Transfer(model.train(), report.fitted, report.total, tuple(anew))
     total = len(model.state_dict())
-    text = f"the auxiliary branch ({total - checkpoint.report.total:,} tensors) starts at random"
+    text = f"the auxiliary branch ({total - report.total:,} tensors) starts at random"
     if not new_auxiliary:
         raise CheckpointError(
-            f"{weights}: has the deployed form, {checkpoint.report.fitted:,} of the training form's {total:,} tensors; "
+            f"{weights}: has the deployed form, {report.fitted:,} of the training form's {total:,} tensors; "
             f"{text}.\nIf that is wanted, say so: new_auxiliary (--new-auxiliary). Else take a file in the "
             "training form."
         )
-    return Transfer(model.train(), checkpoint.report.fitted, total, (*anew, text))
-
-
-def _restarted(checkpoint: Checkpoint) -> bool:
-    return checkpoint.report.fitted < checkpoint.report.total
+    return Transfer(model.train(), report.fitted, total, (*anew, text))
 
 
 def _with_auxiliary(model: YOLOv9) -> YOLOv9:
@@ -88,8 +92,5 @@ def freeze(model: YOLOv9, paths: Sequence[str]) -> list[nn.Module]:
 
 def new_model(size: str, num_classes: int, seed: int) -> YOLOv9:
     """A training-form model with random weights that follow from ``seed``; the global generator is left as it was."""
-    from yolov9kit.model.yolov9 import yolov9
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with _random_from(seed):
         return yolov9(size, num_classes, "training").train()

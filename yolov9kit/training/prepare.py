@@ -106,8 +106,10 @@ class Prepared:
         self.val_batches.close()
 
 
-def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh: bool = True) -> Prepared:
-    """Read the data, choose, build. ``fresh`` is False where the weights will come from a run's own state.
+def prepare(
+    config: TrainConfig, progress: ProgressCallback | None = None, model: YOLOv9 | None = None
+) -> Prepared:
+    """Read the data, choose, build. ``model`` is that of a run that goes on; None makes the one that a run begins with.
 
     Raises:
         DataError, DeviceError, CheckpointError, UsageError: whatever makes the run impossible, before any of its work.
@@ -116,8 +118,9 @@ def prepare(config: TrainConfig, progress: ProgressCallback | None = None, fresh
     precision = choose_precision(config.precision, device)
     train_data, val_data = _open_data(config, progress)
     notes = [str(finding) for data in (train_data, val_data) for finding in data.findings][:20]
-    model, more = _make_model(config, train_data, fresh)
-    notes += more
+    if model is None:
+        model, account = _first_model(config, train_data)
+        notes += account
     norms = freeze(model, frozen_paths(config.freeze, model.size))
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise UsageError(f"freeze = {list(config.freeze)}: nothing is left that could learn")
@@ -257,10 +260,10 @@ def _choose_workers(
     return fitting, f"{fitting}, {shortage or reason}"
 
 
-def _make_model(config: TrainConfig, data: Dataset, fresh: bool) -> tuple[YOLOv9, list[str]]:
-    if config.weights is None or not fresh:
+def _first_model(config: TrainConfig, data: Dataset) -> tuple[YOLOv9, list[str]]:
+    if config.weights is None:
         return new_model(config.size or "s", len(data.names), config.seed), []
-    moved = transfer(config.weights, data.names, config.new_auxiliary)
+    moved = transfer(config.weights, data.names, config.new_auxiliary, config.seed)
     if config.size is not None and moved.model.size != config.size:
         raise UsageError(
             f"{config.weights}: holds size {moved.model.size}, but size {config.size} was asked for"

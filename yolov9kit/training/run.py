@@ -324,14 +324,8 @@ class Run:
                 f"{self.folder}: {changed[0].replace('_', ' ')} is not what it was when the run began. An exact "
                 "resumption is impossible; start a new run from weights/last.safetensors."
             )
-        for name, module in (("model", parts.model), ("average", parts.step.average.model)):
-            module.load_state_dict(
-                {
-                    key.removeprefix(f"{name}."): t
-                    for key, t in saved.tensors.items()
-                    if key.startswith(f"{name}.")
-                }
-            )
+        parts.model.load_state_dict(saved.part("model"))
+        parts.step.average.model.load_state_dict(saved.part("average"))
         load_optimizer(parts.step.optimizer, saved)
         self.progress = saved.progress
         parts.step.average.updates = saved.progress.average_updates

@@ -68,6 +68,11 @@ class Saved:
     facts: Mapping[str, Any]
     groups: list[dict[str, Any]]
 
+    def part(self, name: str) -> dict[str, Tensor]:
+        """The tensors whose names begin with ``name`` and a dot, under the rest of their names."""
+        start = f"{name}."
+        return {key.removeprefix(start): t for key, t in self.tensors.items() if key.startswith(start)}
+
 
 def write_state(
     folder: Path,
@@ -190,11 +195,9 @@ def load_optimizer(optimizer: torch.optim.Optimizer, saved: Saved) -> None:
             "the optimizer's parameter groups are not those of the saved run: was the code changed?"
         )
     state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in saved.tensors.items():
-        root, _, rest = key.partition(".")
-        if root == "optimizer":
-            index, _, name = rest.partition(".")
-            state.setdefault(int(index), {})[name] = tensor
+    for key, tensor in saved.part("optimizer").items():
+        index, _, name = key.partition(".")
+        state.setdefault(int(index), {})[name] = tensor
     groups = [group | values for group, values in zip(own, saved.groups, strict=True)]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     for parameter, values in optimizer.state.items():

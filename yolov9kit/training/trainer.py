@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from yolov9kit.errors import TrainingError
+from yolov9kit.model.checkpoint import model_of
 from yolov9kit.output.folder import run_folder
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.journal import cut_back
@@ -60,7 +61,7 @@ def resume(
         config = config.changed(device=device)
     if workers is not None:
         config = config.changed(workers=workers)
-    prepared = prepare(config, on_progress, fresh=False)
+    prepared = prepare(config, on_progress, model_of(saved.part("model"), folder))
     run = Run(folder, prepared)
     run.restore(saved)
     lost = cut_back(folder, saved.journal_bytes)
@@ -82,7 +83,7 @@ def extend(
     if epochs <= saved.progress.epoch:
         raise TrainingError(f"{folder}: has {saved.progress.epoch} epochs already; name more than that")
     config = TrainConfig(**saved.config).changed(epochs=epochs)
-    prepared = prepare(config, on_progress, fresh=False)
+    prepared = prepare(config, on_progress, model_of(saved.part("model"), folder))
     target = run_folder(config.project, f"{folder.name}-extended", exist_ok=False)
     (target / "weights").mkdir(parents=True)
     for kind in ("best", "last"):
