@@ -44,7 +44,7 @@ BELOW = {
     "benchmark": {"errors", "types", "device", "infer"},
     "export": {"errors", "types", "device", "model", "infer"},
     "training": {
-        *("errors", "types", "device", "cuda_graph", "kernels"),
+        *("errors", "types", "device", "machine", "cuda_graph", "kernels"),
         *("data", "model", "loss", "infer", "output", "evaluation", "telemetry"),
     },
 }

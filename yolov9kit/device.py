@@ -185,6 +185,47 @@ def float32_math(precision: Precision, device: Device) -> Iterator[None]:
             _set_modes(*own, flag=flag)
 
 
+def takes_channels_last(device: Device, precision: Precision) -> bool:
+    """Whether training and scoring hold tensors channels-last: what tensor cores read without a copy."""
+    return device.kind == "cuda" and precision.name != "fp32"
+
+
+def as_input(images: torch.Tensor, device: Device, precision: Precision) -> torch.Tensor:
+    """uint8 0..255 to float32 0..1, in the memory order that the device's convolutions read fastest."""
+    images = images.float() / 255
+    return (
+        images.contiguous(memory_format=torch.channels_last)
+        if takes_channels_last(device, precision)
+        else images
+    )
+
+
+@contextmanager
+def autocast(device: Device, precision: Precision) -> Iterator[None]:
+    """Around a forward pass of float32 weights: half precision where asked for. The loss stays outside, in float32."""
+    # without its cache: casts kept from one step would be stale in the next one that a graph replays
+    half = precision.dtype != torch.float32
+    with torch.autocast(device.kind, precision.dtype, enabled=half, cache_enabled=False):
+        yield
+
+
+def synchronize(torch_name: str) -> None:
+    """Wait until the device has done everything, so that a clock can be read."""
+    if torch_name.startswith("cuda"):
+        torch.cuda.synchronize(torch_name)
+    elif torch_name == "mps":
+        torch.mps.synchronize()
+
+
+def memory_mib(torch_name: str) -> float:
+    """The peak of this process's tensors on an NVIDIA GPU; elsewhere what the whole process holds now."""
+    if torch_name.startswith("cuda"):
+        return torch.cuda.max_memory_allocated(torch_name) / 2**20
+    import psutil
+
+    return float(psutil.Process().memory_info().rss) / 2**20
+
+
 def _set_modes(convolution: str, recurrent: str, product: str, flag: bool) -> None:
     cudnn: Any = torch.backends.cudnn  # torch puts this module together at run time: its types are not known
     cudnn.allow_tf32 = flag  # overwrites the two modes; reading it raises where it contradicts them

@@ -102,14 +102,17 @@ def _system() -> Fact:
 def _cpu_cores() -> Fact:
     import psutil
 
-    present = psutil.cpu_count() or 1
+    return Fact("cpu cores", f"{usable_cores():g} usable of {psutil.cpu_count() or 1}")
+
+
+def usable_cores() -> float:
+    """Processor cores that this process may use: those it is bound to, and what a container grants of them."""
     try:
         allowed = len(os.sched_getaffinity(0))
     except AttributeError:  # only Linux can tell
-        allowed = present
+        allowed = os.cpu_count() or 1
     quota = cpu_quota(_read("/sys/fs/cgroup/cpu.max"))
-    usable = allowed if quota is None else min(allowed, quota)
-    return Fact("cpu cores", f"{usable:g} usable of {present}")
+    return float(allowed if quota is None else min(allowed, quota))
 
 
 def cpu_quota(cpu_max: str) -> float | None:

@@ -12,11 +12,15 @@ Boxes are ``xyxy`` float32 in pixels everywhere inside. *Input* pixels are those
 *picture* pixels those of the original picture. Any other form says so in its name (``cxcywh_norm``).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
+
+ProgressCallback = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, of how much."""
 
 RawMaps = tuple[Tensor, Tensor, Tensor]
 

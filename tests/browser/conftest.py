@@ -16,30 +16,16 @@ from typing import Any
 
 import pytest
 
+from tests.chromium import launched
 from yolov9kit.cli.lab import OFFLINE
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-sync", "--disable-component-update", "--disable-default-apps", "--disable-extensions"),
-    "--disable-dev-shm-usage",
-]
 WIDGET = "window.jupyterapp?.shell?.currentWidget"
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium; in CI a machine without it is a failure, elsewhere these tests skip by name."""
-    if CHROMIUM is None:
-        if os.environ.get("CI"):
-            pytest.fail("Chromium is not installed: apt-get install chromium")
-        pytest.skip("needs Chromium (apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with launched() as chromium:
         yield chromium
-        chromium.close()
 
 
 @dataclass

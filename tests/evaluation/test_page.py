@@ -2,9 +2,7 @@
 
 import io
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.chromium import launched
 from tests.evaluation.random_boxes import boxes, random_set
 from tests.evaluation.test_report import report_of
 from yolov9kit.errors import PictureError
@@ -23,7 +22,6 @@ from yolov9kit.evaluation.page import draw_page
 from yolov9kit.evaluation.report import EvalReport
 
 ODD = ("</script><b>x</b>", 'a "b" & c', "üß 漢字", "plain", "plain")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Elements(HTMLParser):
@@ -144,21 +142,10 @@ def test_the_picture_is_a_png_that_grows_with_the_classes(report: EvalReport) ->
 
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Any]:
-    if CHROMIUM is None:
-        if os.environ.get("CI"):
-            pytest.fail("Chromium is not installed: apt-get install chromium")
-        pytest.skip("needs Chromium (apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
+    with launched() as chromium:
         yield chromium.new_page(viewport={"width": 1280, "height": 900}, offline=True)
-        chromium.close()
 
 
-@pytest.mark.browser
 def test_a_browser_draws_it_offline_and_the_slider_moves_the_table(
     tab: Any, page: str, report: EvalReport, tmp_path: Path
 ) -> None:

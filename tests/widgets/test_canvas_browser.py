@@ -2,9 +2,7 @@
 
 import base64
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +10,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.chromium import launched
 from tests.widgets.test_canvas import SCRIPT, WH, as_the_page_says, page
 from widgets.canvas import DetectionCanvas
 from yolov9kit.output import as_record
 
 pytestmark = pytest.mark.browser
-
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync"
-)
 
 # What anywidget offers a view. `sent` is what a kernel would have heard.
 FAKE = """
@@ -120,16 +115,8 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        assert "CI" not in os.environ, "the canvas is tested in Chromium, which is not here"
-        pytest.skip("needs Chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chrome = playwright.chromium.launch(executable_path=path, args=FLAGS.split())
+    with launched() as chrome:
         yield chrome
-        chrome.close()
 
 
 @pytest.fixture

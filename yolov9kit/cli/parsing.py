@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from yolov9kit.errors import UsageError
 
@@ -40,3 +40,21 @@ class Progress:
         if self._on:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
+
+
+Given = dict[str, Any]
+"""What stands on the command line, by name; what does not stand there is not in it."""
+
+
+def named_precision(given: Given) -> Given:
+    """The setting that ``--half``, ``--bf16`` and ``--precision`` name together; empty where none of them stands.
+
+    Raises:
+        UsageError: they contradict each other.
+    """
+    asked = {"--half": "fp16"} if "half" in given else {}
+    asked |= {"--bf16": "bf16"} if "bf16" in given else {}
+    asked |= {f"--precision {given['precision']}": given["precision"]} if "precision" in given else {}
+    if len(set(asked.values())) > 1:
+        raise UsageError(f"{' and '.join(asked)}: two precisions at once; name one")
+    return {"precision": next(iter(asked.values()))} if asked else {}

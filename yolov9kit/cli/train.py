@@ -6,17 +6,16 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from yolov9kit.cli.follow import follow
+from yolov9kit.cli.parsing import Given, named_precision
 from yolov9kit.cli.train_options import CHANGES_NOTHING, ONLY_VALUE, OPTIONS, REFUSED, parser_of_train
 from yolov9kit.errors import TrainingError, UsageError
 
 if TYPE_CHECKING:
     from yolov9kit.training.config import TrainConfig
 
-Given = dict[str, Any]
-"""What stands on the command line, by name; what does not stand there is not in it."""
 
 STATE = "state.safetensors"
 
@@ -123,16 +122,10 @@ def _own_options(given: Given, notes: list[str]) -> Given:
 
 
 def _precision(given: Given) -> Given:
-    asked = {"--half": "fp16"} if "half" in given else {}
-    asked |= {"--bf16": "bf16"} if "bf16" in given else {}
-    asked |= {f"--precision {given['precision']}": given["precision"]} if "precision" in given else {}
-    if len(set(asked.values())) > 1:
-        raise UsageError(f"{' and '.join(asked)}: two precisions at once; name one")
+    named = named_precision(given)
     if "amp" in given and given.get("precision") in ("fp32", "tf32"):
         raise UsageError(f"--amp and --precision {given['precision']}: 16 and 32 bit at once; name one")
-    if asked:
-        return {"precision": next(iter(asked.values()))}
-    return {"precision": "auto"} if "amp" in given else {}
+    return named or ({"precision": "auto"} if "amp" in given else {})
 
 
 def _size(given: Given, notes: list[str]) -> str:

@@ -4,17 +4,14 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from yolov9kit.cli.parsing import Parser, Progress
+from yolov9kit.cli.parsing import Given, Parser, Progress, named_precision
 from yolov9kit.errors import KitError, UsageError
 
 if TYPE_CHECKING:
     from yolov9kit.evaluation.config import EvalConfig
     from yolov9kit.evaluation.report import EvalReport
-
-Given = dict[str, Any]
-"""What stands on the command line, by name; what does not stand there is not in it."""
 
 _REFUSED = {
     "save_hybrid": "--save-hybrid: truth among the detections would score itself; leave it out, --html shows both",
@@ -146,7 +143,7 @@ def _config(given: Given, script: bool) -> "EvalConfig":
     if "save_conf" in given and "save_txt" not in given:
         raise UsageError("--save-conf: adds scores to the files of --save-txt; ask for those too")
     settings = {field: given[option] for option, field in _FIELDS.items() if option in given}
-    settings |= _precision(given)
+    settings |= named_precision(given)
     if "one_label" in given:
         settings["multi_label"] = False
     if "image_size" in settings:
@@ -160,15 +157,6 @@ def _sizes(sizes: list[int], script: bool) -> list[int]:
         print(f"yolov9kit: image size {sizes} rounded up to {rounded}, as val_dual.py does", file=sys.stderr)
         return rounded
     return sizes
-
-
-def _precision(given: Given) -> Given:
-    asked = {"--half": "fp16"} if "half" in given else {}
-    asked |= {"--bf16": "bf16"} if "bf16" in given else {}
-    asked |= {f"--precision {given['precision']}": given["precision"]} if "precision" in given else {}
-    if len(set(asked.values())) > 1:
-        raise UsageError(f"{' and '.join(asked)}: two precisions at once; name one")
-    return {"precision": next(iter(asked.values()))} if asked else {}
 
 
 class _Stages:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from yolov9kit.data.findings import Finding
 from yolov9kit.data.image import is_image_name
-from yolov9kit.data.yaml_file import DataYaml, exists, spellings, without_dots
+from yolov9kit.data.yaml_file import DataYaml, exists, spellings, text_of, without_dots
 from yolov9kit.errors import DataError
 from yolov9kit.types import printable
 
@@ -91,18 +91,10 @@ def _walk(folder: Path, above: set[tuple[int, int]]) -> Iterator[Path]:
 
 
 def _of_list(data: DataYaml, file: Path) -> tuple[list[Path], list[Finding]]:
-    try:
-        lines = file.read_bytes().decode("utf-8-sig").splitlines()
-    except OSError as fault:
-        raise DataError(printable(f"{file}: cannot be read ({fault.strerror or fault})")) from fault
-    except UnicodeDecodeError as fault:
-        raise DataError(
-            printable(f"{file}: byte {fault.start} is no UTF-8 text: save it as UTF-8")
-        ) from fault
     pictures: list[Path] = []
     findings: list[Finding] = []
     cut = 0
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text_of(file).splitlines(), 1):
         text = line.strip()
         if not text:
             continue

@@ -103,6 +103,22 @@ def without_dots(path: Path) -> Path:
     return plain if exists(plain) and os.path.samefile(plain, path) else path
 
 
+def text_of(file: Path) -> str:
+    """The text of a file in UTF-8, with or without a mark at its start.
+
+    Raises:
+        DataError: it cannot be read, or is no such text.
+    """
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except OSError as fault:
+        raise DataError(printable(f"{file}: cannot be read ({fault.strerror or fault})")) from fault
+    except UnicodeDecodeError as fault:
+        raise DataError(
+            printable(f"{file}: byte {fault.start} is no UTF-8 text: save it as UTF-8")
+        ) from fault
+
+
 def read_data_yaml(data: str | os.PathLike[str]) -> DataYaml:
     """Reads a data.yaml, or that of a folder: data.yaml, dataset.yaml, or the only yaml there.
 
@@ -110,15 +126,9 @@ def read_data_yaml(data: str | os.PathLike[str]) -> DataYaml:
         DataError: no such file, not a yaml in UTF-8, or class names that are missing or contradict each other.
     """
     file = _find_yaml(Path(os.path.expanduser(data)).absolute())
+    text = text_of(file)
     try:
-        text = file.read_bytes().decode("utf-8-sig")
         content = yaml.load(text, Loader=_Texts)
-    except OSError as fault:
-        raise DataError(printable(f"{file}: cannot be read ({fault.strerror or fault})")) from fault
-    except UnicodeDecodeError as fault:
-        raise DataError(
-            printable(f"{file}: byte {fault.start} is no UTF-8 text: save it as UTF-8")
-        ) from fault
     except (yaml.YAMLError, RecursionError) as fault:
         raise DataError(printable(f"{file}: not a yaml: {_yaml_reason(fault)}")) from fault
     if not isinstance(content, dict):

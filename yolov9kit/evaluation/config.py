@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from yolov9kit.errors import UsageError
 from yolov9kit.evaluation.selection import DEFAULT, Selection
+from yolov9kit.infer.config import setting_error
 
 Size = Annotated[int, Field(ge=32, le=4096)]
 
@@ -78,7 +78,7 @@ class EvalConfig(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            raise UsageError(_one_line(error)) from None
+            raise setting_error(error, EvalConfig) from None
 
     @property
     def selection(self) -> Selection:
@@ -93,12 +93,3 @@ class EvalConfig(BaseModel):
             UsageError: an unknown name or a value out of range, in one line.
         """
         return EvalConfig(**{**self.model_dump(), **settings})
-
-
-def _one_line(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"][:1]))
-    if first["type"] == "extra_forbidden":
-        return f"{where}: no such setting. There are {', '.join(EvalConfig.model_fields)}"
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return f"{where} = {first['input']!r}: {message}"

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,11 +16,9 @@ from yolov9kit.evaluation.report import EvalReport, Loss, SizeScore
 from yolov9kit.evaluation.validate import Validation, validate
 from yolov9kit.loss.criterion import DetectionLoss
 from yolov9kit.model.checkpoint import Checkpoint, load
+from yolov9kit.types import ProgressCallback
 
 _SHOWN_FINDINGS = 10
-
-ProgressCallback = Callable[[str, int, int], None]
-"""What is being done, how much of it is done, of how much."""
 
 
 def evaluate(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from yolov9kit.device import Device, Precision, float32_math
+from yolov9kit.device import Device, Precision, as_input, autocast, float32_math, takes_channels_last
 from yolov9kit.infer.runner import make_runner
 from yolov9kit.model.decode import BINS
 from yolov9kit.model.yolov9 import YOLOv9, deployed
@@ -22,20 +22,17 @@ def plain_network(model: YOLOv9, device: Device, precision: Precision) -> Networ
     boards), but need not: where the order of two boxes hangs on them, it moves.
     """
     network = deployed(model).eval().to(device.torch_name)
-    fast_memory = device.kind == "cuda" and precision.name != "fp32"
-    if fast_memory:
+    if takes_channels_last(device, precision):
         network = network.to(memory_format=torch.channels_last)
-    half = precision.dtype != torch.float32
+    return scored(network, device, precision)
+
+
+def scored(network: YOLOv9, device: Device, precision: Precision) -> Network:
+    """A network that is on the device, as it is scored: in training and in ``plain_network``."""
 
     def run(images: Tensor) -> Outputs:
-        images = images.float() / 255
-        if fast_memory:
-            images = images.contiguous(memory_format=torch.channels_last)
-        with (
-            float32_math(precision, device),
-            torch.autocast(device.kind, precision.dtype, enabled=half, cache_enabled=False),
-        ):
-            return network(images)
+        with float32_math(precision, device), autocast(device, precision):
+            return network(as_input(images, device, precision))
 
     return run
 

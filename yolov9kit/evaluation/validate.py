@@ -10,6 +10,7 @@ from torch import Tensor
 
 from yolov9kit.data.dataset import Sample
 from yolov9kit.data.letterbox import clip, letterbox
+from yolov9kit.device import synchronize
 from yolov9kit.errors import EvaluationError
 from yolov9kit.evaluation.average_precision import AveragePrecision, PictureBoxes, average_precision
 from yolov9kit.evaluation.selection import DEFAULT, Selection
@@ -128,10 +129,7 @@ class _Clock:
         self.stages: dict[str, float] = {}
 
     def lap(self, stage: str) -> None:
-        if self._device.startswith("cuda"):
-            torch.cuda.synchronize(self._device)
-        elif self._device == "mps":
-            torch.mps.synchronize()
+        synchronize(self._device)
         now = time.monotonic()
         self.stages[stage] = self.stages.get(stage, 0.0) + now - self._last
         self._last = now

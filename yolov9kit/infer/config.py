@@ -1,5 +1,6 @@
 """The settings of detection. Panel, command line and JSON read them from here."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -56,9 +57,23 @@ class DetectConfig(BaseModel):
         try:
             return self.model_validate({**self.model_dump(), **settings})
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"][:1]))
-            if first["type"] == "extra_forbidden":
-                known = ", ".join(type(self).model_fields)
-                raise UsageError(f"{where}: no such setting. There are {known}") from None
-            raise UsageError(f"{where} = {first['input']!r}: {first['msg']}") from None
+            raise setting_error(error, type(self)) from None
+
+
+def setting_error(
+    error: ValidationError, config: type[BaseModel], hint: Callable[[str], str] | None = None
+) -> UsageError:
+    """The first fault of a configuration in one line: which setting, its value, and what would do.
+
+    ``hint`` says more about a name that does not exist than which names do.
+    """
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"][:1]))
+    fields = config.model_fields
+    if first["type"] == "extra_forbidden":
+        more = f" There are {', '.join(fields)}" if hint is None else hint(where)
+        return UsageError(f"{where}: no such setting.{more}")
+    if first["type"] == "missing":
+        return UsageError(f"{where}: is needed: {fields[where].description}")
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return UsageError(f"{where} = {first['input']!r}: {message}" if where else message)

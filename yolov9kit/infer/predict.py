@@ -11,7 +11,7 @@ import torch
 
 from yolov9kit.data.letterbox import Letterbox, clip, input_size, letterbox
 from yolov9kit.data.sources import Picture, open_source
-from yolov9kit.device import choose_device, choose_precision
+from yolov9kit.device import choose_device, choose_precision, memory_mib
 from yolov9kit.errors import KitError, PictureError, UsageError
 from yolov9kit.geometry import nms
 from yolov9kit.infer.config import DetectConfig
@@ -61,12 +61,7 @@ class Detector:
     @property
     def memory_mib(self) -> float:
         """Memory: the peak of this process's tensors on a GPU, what the whole process holds elsewhere."""
-        device = self.runner.device
-        if device.kind == "cuda":
-            return torch.cuda.max_memory_allocated(device.torch_name) / 2**20
-        import psutil
-
-        return float(psutil.Process().memory_info().rss) / 2**20
+        return memory_mib(self.runner.device.torch_name)
 
     def detect(
         self, source: Any, *, failed: list[Failed] | None = None, bgr: bool = False, **settings: Any

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from yolov9kit.device import Device, Precision, float32_math
+from yolov9kit.device import Device, Precision, float32_math, synchronize
 from yolov9kit.kernels import bias_silu
 from yolov9kit.model.fuse import FusedConv, fuse
 from yolov9kit.model.yolov9 import YOLOv9, deployed
@@ -37,10 +37,7 @@ class Runner:
 
     def synchronize(self) -> None:
         """Wait until the device has done everything, so that a clock can be read."""
-        if self.device.kind == "cuda":
-            torch.cuda.synchronize(self.device.torch_name)
-        elif self.device.kind == "mps":
-            torch.mps.synchronize()
+        synchronize(self.device.torch_name)
 
 
 class FloatHead(nn.Module):

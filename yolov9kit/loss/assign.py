@@ -46,11 +46,8 @@ def assign(
         nothing = boxes.new_zeros(boxes.shape[:2])
         return Assignment(nothing.long(), nothing)
     together = max(1, _MOST_PAIRS // (slots * len(points)))
-    parts = [
-        _assign(logits[i : i + together], boxes[i : i + together], points, *targets_part)
-        for i in range(0, pictures, together)
-        for targets_part in [(targets.boxes[i : i + together], targets.labels[i : i + together])]
-    ]
+    cuts = [slice(start, start + together) for start in range(0, pictures, together)]
+    parts = [_assign(logits[c], boxes[c], points, targets.boxes[c], targets.labels[c]) for c in cuts]
     return Assignment(torch.cat([part.target for part in parts]), torch.cat([part.weight for part in parts]))
 
 

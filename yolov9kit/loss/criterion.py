@@ -20,8 +20,8 @@ from yolov9kit.types import LossParts, Outputs, RawMaps, Targets
 
 
 class BranchSums(NamedTuple):
-    """The parts of one branch, summed over points and pictures, before gains; ``weight`` is what they are divided by:
-    the sum of all assigned strengths, at least 1."""
+    """The parts of one branch, summed over points and pictures, before gains; ``weight`` is the sum of all assigned
+    strengths, which they are divided by where it is at least 1."""
 
     box: Tensor
     cls: Tensor

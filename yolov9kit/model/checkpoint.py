@@ -326,8 +326,7 @@ def save(
     """
     path = Path(path)
     data = _encoded(model, path, names, precision, input_hw, provenance)
-    with _beside(path) as new:
-        _write(new, data)
+    replace_file(path, data)
     return path
 
 
@@ -392,11 +391,12 @@ def _check_target(path: Path, precision: str) -> None:
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """A new file in the same folder, which takes the place of ``path`` at the end, or goes if something fails."""
-    new = path.with_name(f".{secrets.token_hex(4)}.safetensors")
+    new = path.with_name(f".{secrets.token_hex(4)}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield new
         os.replace(new, path)
+        _sync_folder(path.parent)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be written ({error.strerror or error}).") from None
     finally:
@@ -409,6 +409,26 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())  # or a power cut could leave the name without the contents
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a renaming on the disk, or a power cut could undo it. Only POSIX systems open folders."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """All of it or nothing: written beside, put on the disk, renamed.
+
+    Raises:
+        CheckpointError: the disk refused. What was there before is still there.
+    """
+    with _beside(path) as new:
+        _write(new, data)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from yolov9kit.errors import UsageError
+from yolov9kit.infer.config import setting_error
 from yolov9kit.model.variants import VARIANTS
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -185,7 +185,9 @@ class TrainConfig(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            raise UsageError(_one_line(error)) from None
+            raise setting_error(
+                error, TrainConfig, lambda name: nearest(name, TrainConfig.model_fields)
+            ) from None
 
     def changed(self, **settings: Any) -> "TrainConfig":
         """Another config with these settings, checked.
@@ -194,17 +196,6 @@ class TrainConfig(BaseModel):
             UsageError: an unknown name (the nearest known one is named) or a value out of range, in one line.
         """
         return TrainConfig(**{**self.model_dump(), **settings})
-
-
-def _one_line(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"][:1]))
-    if first["type"] == "extra_forbidden":
-        return f"{where}: no such setting.{nearest(where, TrainConfig.model_fields)}"
-    if first["type"] == "missing":
-        return f"{where}: is needed: {TrainConfig.model_fields[where].description}"
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return f"{where} = {first['input']!r}: {message}" if where else message
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,6 +1,5 @@
 """From a config to everything that a run needs, checked before the first step. Each choice has its reason."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,10 @@ from yolov9kit.data.batches import TrainBatches, ValBatches
 from yolov9kit.data.dataset import Dataset, has_split, open_dataset, refuse
 from yolov9kit.data.pixels import PreparedPictures, available_bytes, needed_bytes
 from yolov9kit.data.workers import batch_bytes, check_workers, suggest_workers
-from yolov9kit.device import Device, Precision, choose_device, choose_precision
+from yolov9kit.device import Device, Precision, choose_device, choose_precision, takes_channels_last
 from yolov9kit.errors import DataError, UsageError
 from yolov9kit.loss.criterion import DetectionLoss
+from yolov9kit.machine import usable_cores
 from yolov9kit.model.layouts import layer_paths
 from yolov9kit.model.transfer import freeze, new_model, transfer
 from yolov9kit.model.yolov9 import YOLOv9, parameter_count
@@ -29,9 +29,7 @@ from yolov9kit.training.optim import (
 )
 from yolov9kit.training.reports import StartReport
 from yolov9kit.training.step import TrainStep
-
-ProgressCallback = Callable[[str, int, int], None]
-"""What is being done, how much of it is done, of how much."""
+from yolov9kit.types import ProgressCallback
 
 FIRST_SCALE = 2.0**10
 
@@ -125,7 +123,7 @@ def prepare(
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise UsageError(f"freeze = {list(config.freeze)}: nothing is left that could learn")
     model = model.to(device.torch_name)
-    if device.kind == "cuda" and precision.name != "fp32":
+    if takes_channels_last(device, precision):
         model = model.to(memory_format=torch.channels_last)
     batch = min(config.batch, len(train_data.samples))
     if batch < config.batch:
@@ -248,14 +246,15 @@ def _choose_workers(
     config: TrainConfig, pictures: PreparedPictures, batch: int, device: Device
 ) -> tuple[int, str]:
     """How many processes prepare pictures, and why: as asked or by measuring, and never more than /dev/shm holds."""
+    usable = max(int(usable_cores()), 1)
     if config.workers is None:
         trial = _train_batches(config, pictures, 1, 0)
-        suggestion = suggest_workers(trial.one, cores(), device.kind)
+        suggestion = suggest_workers(trial.one, usable, device.kind)
         workers, reason = suggestion.workers, suggestion.reason
     else:
         workers, reason = config.workers, "as asked"
-        if workers > cores():
-            reason += f"; more than the {cores()} cores of this machine"
+        if workers > usable:
+            reason += f"; more than the {usable} cores of this machine"
     fitting, shortage = check_workers(workers, batch_bytes(batch, config.image_size))
     return fitting, f"{fitting}, {shortage or reason}"
 
@@ -298,13 +297,4 @@ def augmentation(config: TrainConfig) -> AugmentConfig:
         value=config.hsv_v,
         flip_lr=config.flip_lr,
         flip_ud=config.flip_ud,
-    )
-
-
-def cores() -> int:
-    """Processor cores that this process may use."""
-    return (
-        len(os.sched_getaffinity(0))
-        if os.name == "posix" and os.uname().sysname == "Linux"
-        else os.cpu_count() or 1
     )

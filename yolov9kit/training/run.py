@@ -10,9 +10,10 @@ from itertools import chain, islice
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
+from yolov9kit.device import memory_mib
 from yolov9kit.errors import CheckpointError, EvaluationError, KitError, TrainingError
+from yolov9kit.evaluation.network import scored
 from yolov9kit.evaluation.validate import SETTINGS, Validation, validate
 from yolov9kit.model.checkpoint import save
 from yolov9kit.model.yolov9 import main_branch
@@ -38,8 +39,8 @@ from yolov9kit.training.state import (
     optimizer_tensors,
     write_state,
 )
-from yolov9kit.training.step import MicroBatch, StepResult, as_input, autocast, computing
-from yolov9kit.types import Batch, Outputs
+from yolov9kit.training.step import MicroBatch, StepResult, computing
+from yolov9kit.types import Batch
 
 
 @dataclass
@@ -77,22 +78,20 @@ class Run:
             raise
         except torch.OutOfMemoryError as error:
             failure = TrainingError(_out_of_memory(str(error), self.parts.batch))
-        except KitError as error:
-            with suppress(KitError):
-                journal.append(self._end(f"failed: {error}"))
-            raise
+            self._failed(journal, failure)
         except Exception as error:
-            with suppress(KitError):
-                journal.append(self._end(f"failed: {type(error).__name__}: {error}"))
+            self._failed(journal, error)
             raise
         finally:
-            journal.close() if failure is None else None
+            journal.close()
             self.parts.close()
         if failure is not None:  # raised here: the frames of the error above would hold the GPU's memory
-            with suppress(KitError):
-                journal.append(self._end(f"failed: {failure}"))
-            journal.close()
             raise failure
+
+    def _failed(self, journal: Journal, error: Exception) -> None:
+        kind = "" if isinstance(error, KitError) else f"{type(error).__name__}: "
+        with suppress(KitError):
+            journal.append(self._end(f"failed: {kind}{error}"))
 
     def _epochs(self, journal: Journal) -> Iterator[Report]:
         """A stop at any report leaves a state that the rest follows from: ``stage`` says what is behind an epoch."""
@@ -336,30 +335,16 @@ class Run:
 
 def evaluate_average(parts: Prepared) -> Validation:
     """The averaged weights, without their auxiliary branch, on the validation pictures."""
-    network = main_branch(parts.step.average.model)
-
-    def run(images: Tensor) -> Outputs:
-        with autocast(parts.device, parts.precision):
-            return network(as_input(images, parts.device, parts.precision))
-
+    network = scored(main_branch(parts.step.average.model), parts.device, parts.precision)
     with computing(parts.device, parts.precision, parts.config.deterministic):
         return validate(
-            run,
+            network,
             parts.val_batches,
             parts.val_data.samples,
             parts.loss,
             parts.device.torch_name,
             parts.config.image_size,
         )
-
-
-def memory_mib(device: str) -> float:
-    """The most that tensors have held on a GPU; elsewhere what the process holds now."""
-    if device.startswith("cuda"):
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    import psutil
-
-    return float(psutil.Process().memory_info().rss) / 2**20
 
 
 @contextmanager

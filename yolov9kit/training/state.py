@@ -4,10 +4,7 @@ Random numbers have no state of their own: each follows from the seed, the epoch
 """
 
 import json
-import os
-import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ import torch
 from torch import Tensor
 
 from yolov9kit.errors import CheckpointError, TrainingError
+from yolov9kit.model.checkpoint import replace_file
 
 STATE = "state.safetensors"
 FORMAT = "yolov9kit run 1"
@@ -102,36 +100,12 @@ def write_state(
         "facts": json.dumps(facts),
         "groups": json.dumps(groups),
     }
-    replace_file(path, save({key: tensor.contiguous() for key, tensor in tensors.items()}, metadata))
-    return path
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """All of it or nothing: written beside, put on the disk, renamed.
-
-    Raises:
-        CheckpointError: the disk refused. What was there before is still there.
-    """
-    new = path.with_name(f".{secrets.token_hex(4)}.part")
+    data = save({key: tensor.contiguous() for key, tensor in tensors.items()}, metadata)
     try:
-        with new.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # or a power cut could undo the renaming
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise CheckpointError(
-            f"{path}: cannot be written ({error.strerror or error}). The checkpoint before it is kept: make room "
-            "and resume."
-        ) from None
-    finally:
-        with suppress(OSError):
-            new.unlink()
+        replace_file(path, data)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error} The checkpoint before it is kept: make room and resume.") from None
+    return path
 
 
 def read_state(folder: Path) -> Saved:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from yolov9kit.cuda_graph import Captured, capture
-from yolov9kit.device import Device, Precision, float32_math
+from yolov9kit.device import Device, Precision, as_input, autocast, float32_math
 from yolov9kit.loss.criterion import DetectionLoss, Normaliser
 from yolov9kit.model.yolov9 import YOLOv9
 from yolov9kit.training.optim import WeightAverage
@@ -228,7 +228,7 @@ class Statistics:
     def _copy(self, targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
         for dtype in {
             target.dtype for target in targets
-        }:  # one kernel for many tensors, if they are of one kind
+        }:  # one kernel for many tensors if they are of one kind
             torch._foreach_copy_(
                 [target for target in targets if target.dtype == dtype],
                 [source for source in sources if source.dtype == dtype],
@@ -254,24 +254,6 @@ def _first_output(model: nn.Module, run: Any) -> str | None:
         for handle in handles:
             handle.remove()
     return found[0] if found else None
-
-
-def as_input(images: Tensor, device: Device, precision: Precision) -> Tensor:
-    """uint8 0..255 to float32 0..1, in the memory order that the device's convolutions read fastest."""
-    images = images.float() / 255
-    if device.kind == "cuda" and precision.name != "fp32":
-        images = images.contiguous(memory_format=torch.channels_last)
-    return images
-
-
-@contextmanager
-def autocast(device: Device, precision: Precision) -> Iterator[None]:
-    """Around a forward pass: half precision where asked for. The loss stays outside, in float32."""
-    # without its cache: casts kept from one step would be stale in the next one that a graph replays
-    with torch.autocast(
-        device.kind, precision.dtype, enabled=precision.dtype != torch.float32, cache_enabled=False
-    ):
-        yield
 
 
 @contextmanager

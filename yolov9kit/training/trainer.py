@@ -10,10 +10,11 @@ from yolov9kit.model.checkpoint import model_of
 from yolov9kit.output.folder import run_folder
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.journal import cut_back
-from yolov9kit.training.prepare import ProgressCallback, prepare
+from yolov9kit.training.prepare import prepare
 from yolov9kit.training.reports import Report, ResumedReport
 from yolov9kit.training.run import Run
 from yolov9kit.training.state import read_state
+from yolov9kit.types import ProgressCallback
 
 
 def train(config: TrainConfig, on_progress: ProgressCallback | None = None) -> Iterator[Report]:
