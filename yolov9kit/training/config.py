@@ -77,7 +77,7 @@ class TrainConfig(BaseModel):
         ge=1,
         le=4096,
         description="batches a step; none: up to nominal_batch with sgd, else 1. The gradient equals that of one "
-        "large batch, at the price of a look ahead (a third more time)",
+        "large batch, at the price of one more forward pass of each batch",
     )
     schedule: str = Field(
         default="linear",
