@@ -22,7 +22,7 @@ BELOW = {
     "kernels": {"errors", "geometry"},
     "telemetry": {"errors"},
     "download": {"errors"},
-    "model": {"errors", "types", "geometry"},
+    "model": {"errors", "types", "geometry", "device"},
     "data": {"errors", "types", "geometry"},
     "draw": {"errors", "types"},
     "output": {"errors", "types", "draw", "data"},

@@ -20,6 +20,7 @@ from yolov9kit.device import (
     choose_device,
     choose_precision,
     float32_math,
+    to_host,
 )
 from yolov9kit.errors import DeviceError, KitError, UsageError
 
@@ -444,3 +445,23 @@ def test_every_refusal_is_one_a_user_can_read(machine: Machine) -> None:
         with pytest.raises(KitError) as caught:
             refused()
         assert len(str(caught.value).splitlines()) == 1
+
+
+def test_copies_in_main_memory_are_equal_contiguous_and_independent() -> None:
+    plain = torch.arange(6.0).reshape(2, 3)
+    tensors = {
+        "turned": plain.t(),
+        "channels_last": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        "count": torch.tensor(7),
+        "nothing": torch.zeros(0, 4),
+        "weight": torch.nn.Parameter(plain.clone()),
+        "half": plain.half(),
+    }
+    copies = to_host(tensors)
+    assert list(copies) == list(tensors)
+    for name, tensor in tensors.items():
+        assert torch.equal(copies[name], tensor) and copies[name].dtype == tensor.dtype
+        assert copies[name].is_contiguous() and not copies[name].requires_grad
+    copies["weight"].zero_()
+    assert torch.equal(tensors["weight"].detach(), plain)
+    assert torch.equal(copies["turned"], plain.t())

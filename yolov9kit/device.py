@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -213,8 +213,27 @@ def synchronize(torch_name: str) -> None:
     """Wait until the device has done everything, so that a clock can be read."""
     if torch_name.startswith("cuda"):
         torch.cuda.synchronize(torch_name)
-    elif torch_name == "mps":
+    elif torch_name.startswith("mps"):
         torch.mps.synchronize()
+
+
+def to_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Copies in main memory, contiguous. However many they are, the device is waited for once.
+
+    A copy of each on its own waits every time, and a wait is long on a GPU that others use too.
+    """
+    places: dict[tuple[torch.device, torch.dtype], list[str]] = {}
+    for name, tensor in tensors.items():
+        places.setdefault((tensor.device, tensor.dtype), []).append(name)
+    copies: dict[str, torch.Tensor] = {}
+    for (device, dtype), names in places.items():
+        sizes = [tensors[name].numel() for name in names]
+        memory = torch.empty(sum(sizes), dtype=dtype, pin_memory=device.type == "cuda")
+        for name, part in zip(names, memory.split(sizes), strict=True):
+            copies[name] = part.view(tensors[name].shape)
+            copies[name].copy_(tensors[name].detach(), non_blocking=True)
+        synchronize(str(device))
+    return {name: copies[name] for name in tensors}
 
 
 def memory_mib(torch_name: str) -> float:

@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from yolov9kit.device import to_host
 from yolov9kit.errors import CheckpointError, UsageError
 from yolov9kit.model.coco import COCO_NAMES
 from yolov9kit.model.contents import Contents, read
@@ -346,9 +347,9 @@ def _encoded(
             f"{path}: a fused model cannot be saved; save the model that it was fused from, it can be trained further"
         )
     tensors = {}
-    for key, tensor in model.state_dict().items():
+    for key, tensor in to_host(model.state_dict()).items():
         dtype = PRECISIONS[precision] if tensor.is_floating_point() else tensor.dtype
-        tensors[key] = tensor.detach().to("cpu", dtype).contiguous()
+        tensors[key] = tensor.to(dtype)
         if not torch.isfinite(tensors[key]).all():
             raise CheckpointError(
                 f"{path}: not written, tensor {key} has values that are not finite in {precision}."

@@ -117,11 +117,12 @@ class EvaluationReport:
 
 @dataclass(frozen=True)
 class CheckpointReport:
-    """Everything that an exact resumption needs is on the disk, as of ``step``."""
+    """Everything that an exact resumption needs is on the disk, as of ``step``; writing it took ``seconds``."""
 
     epoch: int
     step: int
     path: str
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -299,16 +299,17 @@ class Run:
 
     def _checkpoint(self, journal: Journal) -> CheckpointReport:
         parts, progress = self.parts, self.progress
+        began = time.monotonic()
         progress.average_updates = parts.step.average.updates
         progress.scale, progress.scale_good_steps = parts.step.scale.value, parts.step.scale.good_steps
         progress.seconds = self._seconds()
         tensors, groups = optimizer_tensors(parts.step.optimizer)
         for name, module in (("model", parts.model), ("average", parts.step.average.model)):
-            tensors |= {f"{name}.{key}": tensor.detach().cpu() for key, tensor in module.state_dict().items()}
+            tensors |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
         config = parts.config.model_dump(mode="json")
         path = write_state(self.folder, tensors, progress, journal.committed(), config, parts.facts, groups)
         self._saved_at = time.monotonic()
-        return CheckpointReport(progress.epoch, progress.step, str(path))
+        return CheckpointReport(progress.epoch, progress.step, str(path), self._saved_at - began)
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state.

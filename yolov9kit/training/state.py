@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from yolov9kit.device import to_host
 from yolov9kit.errors import CheckpointError, TrainingError
 from yolov9kit.model.checkpoint import replace_file
 
@@ -89,7 +90,8 @@ def write_state(
     from safetensors.torch import save
 
     path = folder / STATE
-    for key, tensor in tensors.items():
+    on_host = to_host(tensors)
+    for key, tensor in on_host.items():
         if not torch.isfinite(tensor).all():
             raise CheckpointError(f"{path}: not written, {key} has values that are not finite")
     metadata = {
@@ -100,7 +102,7 @@ def write_state(
         "facts": json.dumps(facts),
         "groups": json.dumps(groups),
     }
-    data = save({key: tensor.contiguous() for key, tensor in tensors.items()}, metadata)
+    data = save(on_host, metadata)
     try:
         replace_file(path, data)
     except CheckpointError as error:
@@ -143,10 +145,10 @@ def read_state(folder: Path) -> Saved:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
-    """An optimizer's state as named tensors, and its groups' plain values."""
+    """An optimizer's state as named tensors, where they are, and its groups' plain values."""
     state = optimizer.state_dict()
     tensors = {
-        f"optimizer.{index}.{name}": value.detach().cpu()
+        f"optimizer.{index}.{name}": value
         for index, values in state["state"].items()
         for name, value in values.items()
         if isinstance(value, Tensor)
