@@ -78,6 +78,7 @@ def config(data: Path, tmp_path: Path) -> TrainConfig:
         workers=0,
         device="cpu",
         project=tmp_path / "runs",
+        checkpoint_share=1.0,
     )
 
 
@@ -200,6 +201,21 @@ def test_it_learns(config: TrainConfig) -> None:
 
 
 # ---------------------------------------------------------------------------------------------- resuming
+
+
+def test_short_epochs_are_not_spent_on_checkpoints(config: TrainConfig) -> None:
+    """Those at the start and the end are always there, and a stop in between saves where it stands."""
+    config = config.changed(checkpoint_share=1e-6)
+    whole = list(train(config.changed(name="whole")))
+    assert [r.epoch for r in kinds(whole, CheckpointReport)] == [0, 4]
+    assert all(r.seconds > 0 for r in kinds(whole, CheckpointReport))
+    cut = run_until(train(config.changed(name="cut")), lambda r: isinstance(r, StepReport) and r.step == 5)
+    folder = Path(cut[0].folder)
+    assert (folder / "weights/last.safetensors").is_file()
+    assert read_state(folder).progress.step == 5
+    list(resume(folder))
+    assert_equal_runs(Path(whole[0].folder), folder)
+    assert step_numbers(folder) == list(range(1, 9))
 
 
 @pytest.mark.parametrize("stop", ["step", "mid-epoch", "epoch", "evaluation", "checkpoint"])

@@ -139,6 +139,12 @@ class TrainConfig(BaseModel):
     checkpoint_minutes: float = Field(
         default=10.0, gt=0, description="longest time between checkpoints within an epoch"
     )
+    checkpoint_share: float = Field(
+        default=0.1,
+        gt=0,
+        le=1,
+        description="largest share of the time that checkpoints take, where epochs are short; 1: one after every epoch",
+    )
     max_bad_steps: int = Field(
         default=3,
         ge=1,

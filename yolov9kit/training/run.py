@@ -53,7 +53,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self._saved_at = self._began = time.monotonic()
-        self._before = 0.0
+        self._before = self._save_seconds = 0.0
 
     def start(self) -> Report:
         """The first report; writes the config beside the journal."""
@@ -103,16 +103,17 @@ class Run:
             if progress.stage == STEPS:
                 progress.stage = REPORTED
                 yield self._epoch_report()
-            if progress.stage == REPORTED:
-                if (progress.epoch + 1) % config.evaluate_every == 0 or progress.epoch + 1 == config.epochs:
-                    report = self._evaluate()
-                    self._write_weights(report.best)
-                    progress.stage = EVALUATED
-                    yield report
-                else:
-                    self._write_weights(best=False)
+            done = progress.epoch + 1
+            if progress.stage == REPORTED and (done % config.evaluate_every == 0 or done == config.epochs):
+                report = self._evaluate()
+                if report.best:
+                    self._write_weights("best", f"{done} epochs")
+                progress.stage = EVALUATED
+                yield report
             self._finish_epoch()
-            yield self._checkpoint(journal)
+            if self.progress.ended or self._checkpoint_is_due():
+                self._write_weights("last", f"{progress.epoch} epochs")
+                yield self._checkpoint(journal)
         yield self._end(progress.ended)
 
     def _finish_epoch(self) -> None:
@@ -279,23 +280,27 @@ class Run:
         reason = "stopped"
         try:
             if not self.progress.ended:
+                self._write_weights("last", f"{self.progress.step} steps")
                 journal.append(self._checkpoint(journal))
         except CheckpointError as error:
             reason = f"stopped; the state was not saved: {error}"
         with suppress(KitError):
             journal.append(self._end(reason))
 
-    def _write_weights(self, best: bool) -> None:
-        parts = self.parts
-        note = f"trained by yolov9kit, {self.progress.epoch + 1} epochs, on {parts.config.data}"
-        for kind in ("last", *(["best"] if best else [])):
-            save(
-                parts.step.average.model,
-                self.folder / f"weights/{kind}.safetensors",
-                names=parts.train_data.names,
-                input_hw=(parts.config.image_size,) * 2,
-                provenance=note,
-            )
+    def _write_weights(self, kind: str, after: str) -> None:
+        config = self.parts.config
+        save(
+            self.parts.step.average.model,
+            self.folder / f"weights/{kind}.safetensors",
+            names=self.parts.train_data.names,
+            input_hw=(config.image_size,) * 2,
+            provenance=f"trained by yolov9kit, {after}, on {config.data}",
+        )
+
+    def _checkpoint_is_due(self) -> bool:
+        """Whether the last one took a small enough share of the time that has passed since."""
+        share = self.parts.config.checkpoint_share
+        return share == 1 or time.monotonic() - self._saved_at >= self._save_seconds / share
 
     def _checkpoint(self, journal: Journal) -> CheckpointReport:
         parts, progress = self.parts, self.progress
@@ -309,7 +314,8 @@ class Run:
         config = parts.config.model_dump(mode="json")
         path = write_state(self.folder, tensors, progress, journal.committed(), config, parts.facts, groups)
         self._saved_at = time.monotonic()
-        return CheckpointReport(progress.epoch, progress.step, str(path), self._saved_at - began)
+        self._save_seconds = self._saved_at - began
+        return CheckpointReport(progress.epoch, progress.step, str(path), self._save_seconds)
 
     def restore(self, saved: Saved) -> None:
         """Take over a saved state.
