@@ -426,40 +426,40 @@ def test_n05_a_rate_of_a_million_stops_within_the_epoch_and_says_why(config: Tra
 
 def test_w14_a_weight_poisoned_in_the_middle_never_reaches_a_file(config: TrainConfig) -> None:
     """The run stops with the fault's name; every file is finite, a checkpoint exists, and resuming goes on."""
+    from yolov9kit.training.loop import Loop
     from yolov9kit.training.prepare import prepare
-    from yolov9kit.training.run import Run
 
     folder = config.project / "poisoned"
     (folder / "weights").mkdir(parents=True)
-    run = Run(folder, prepare(config))
-    reports = run.loop([run.start()])
+    loop = Loop(folder, prepare(config))
+    reports = loop.reports([loop.start()])
     for report in reports:
         if isinstance(report, StepReport) and report.step == 3:
             with torch.no_grad():
-                run.parts.model.backbone.conv1.conv.weight[0] = float("nan")
+                loop.parts.model.backbone.conv1.conv.weight[0] = float("nan")
             break
     with pytest.raises(TrainingError, match=r"step 4 \(epoch 2\): weight backbone\.conv1\.conv\.weight"):
         list(reports)
     assert all(torch.isfinite(t).all() for t in read_state(folder).tensors.values())
     for path in (folder / "weights").iterdir():
         assert all(torch.isfinite(t.float()).all() for t in load(path).model.state_dict().values())
-    assert all(torch.isfinite(t.float()).all() for t in run.parts.step.average.model.state_dict().values())
+    assert all(torch.isfinite(t.float()).all() for t in loop.parts.step.average.model.state_dict().values())
     assert list(resume(folder))[-1].reason == "finished"
 
 
 def test_stopping_a_poisoned_run_saves_nothing_poisoned(config: TrainConfig) -> None:
+    from yolov9kit.training.loop import Loop
     from yolov9kit.training.prepare import prepare
-    from yolov9kit.training.run import Run
 
     folder = config.project / "poisoned"
     (folder / "weights").mkdir(parents=True)
-    run = Run(folder, prepare(config))
-    reports = run.loop([run.start()])
+    loop = Loop(folder, prepare(config))
+    reports = loop.reports([loop.start()])
     run_until(
         reports,
         lambda r: (
             isinstance(r, StepReport)
-            and run.parts.model.backbone.conv1.conv.weight.data.fill_(float("nan")).isnan().all()
+            and loop.parts.model.backbone.conv1.conv.weight.data.fill_(float("nan")).isnan().all()
         ),
     )
     assert read_journal(folder)[-1].reason.startswith("stopped; the state was not saved")

@@ -10,9 +10,9 @@ from yolov9kit.model.checkpoint import model_of
 from yolov9kit.output.folder import run_folder
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.journal import cut_back
+from yolov9kit.training.loop import Loop
 from yolov9kit.training.prepare import prepare
 from yolov9kit.training.reports import Report, ResumedReport
-from yolov9kit.training.run import Run
 from yolov9kit.training.state import read_state
 from yolov9kit.types import ProgressCallback
 
@@ -32,8 +32,8 @@ def train(config: TrainConfig, on_progress: ProgressCallback | None = None) -> I
     prepared = prepare(config, on_progress)
     folder = run_folder(config.project, config.name, exist_ok=False)
     (folder / "weights").mkdir(parents=True)
-    run = Run(folder, prepared)
-    yield from run.loop([run.start()])
+    loop = Loop(folder, prepared)
+    yield from loop.reports([loop.start()])
 
 
 def resume(
@@ -63,10 +63,10 @@ def resume(
     if workers is not None:
         config = config.changed(workers=workers)
     prepared = prepare(config, on_progress, model_of(saved.part("model"), folder))
-    run = Run(folder, prepared)
-    run.restore(saved)
+    loop = Loop(folder, prepared)
+    loop.restore(saved)
     lost = cut_back(folder, saved.journal_bytes)
-    yield from run.loop([ResumedReport(run.progress.step, lost, prepared.notes)])
+    yield from loop.reports([ResumedReport(loop.progress.step, lost, prepared.notes)])
 
 
 def extend(
@@ -93,7 +93,7 @@ def extend(
                 (folder / f"weights/{kind}.safetensors").read_bytes()
             )
     (target / "journal.jsonl").write_bytes((folder / "journal.jsonl").read_bytes()[: saved.journal_bytes])
-    run = Run(target, prepared)
-    run.restore(replace(saved, progress=replace(saved.progress, ended="")))
+    loop = Loop(target, prepared)
+    loop.restore(replace(saved, progress=replace(saved.progress, ended="")))
     note = f"extends {folder} from {saved.progress.epoch} to {epochs} epochs"
-    yield from run.loop([run.start(), ResumedReport(run.progress.step, 0, (note,))])
+    yield from loop.reports([loop.start(), ResumedReport(loop.progress.step, 0, (note,))])

@@ -44,7 +44,7 @@ from yolov9kit.types import Batch
 
 
 @dataclass
-class Run:
+class Loop:
     """A run in progress. Its folder holds the journal, the state and the weights."""
 
     folder: Path
@@ -65,7 +65,7 @@ class Run:
 
     # ------------------------------------------------------------------------------------------ the loop
 
-    def loop(self, first: Sequence[Report]) -> Iterator[Report]:
+    def reports(self, first: Sequence[Report]) -> Iterator[Report]:
         """All reports of the run; each stands in the journal before it is given out."""
         journal = Journal(self.folder)
         failure: TrainingError | None = None
