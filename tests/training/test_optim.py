@@ -11,6 +11,7 @@ from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.optim import (
     SHORT_RUN_STEPS,
     WeightAverage,
+    choose_average,
     choose_recipe,
     make_optimizer,
     make_schedule,
@@ -121,6 +122,25 @@ def test_n10_the_average_follows_the_documented_formula() -> None:
         else:
             assert value.dtype == torch.int64
             assert value.item() == 1, key
+
+
+@pytest.mark.parametrize(
+    ("steps", "decay", "ramp"),
+    [
+        (8, 0.0, 1.0),
+        (800, 0.9875, 40.0),
+        (10_000, 0.999, 500.0),
+        (100_000, 0.9999, 2000.0),
+        (10**7, 0.9999, 2000.0),
+    ],
+)
+def test_the_average_spans_a_tenth_of_a_short_run(steps: int, decay: float, ramp: float) -> None:
+    assert choose_average(config(), steps) == pytest.approx((decay, ramp))
+
+
+def test_an_average_that_was_asked_for_is_kept() -> None:
+    assert choose_average(config(ema_decay=0.9999, ema_ramp=2000.0), 8) == (0.9999, 2000.0)
+    assert choose_average(config(ema_decay=0.0), 8)[0] == 0.0
 
 
 def test_without_decay_the_average_is_the_model() -> None:

@@ -48,7 +48,7 @@ def make(start: YOLOv9) -> Callable[..., TrainStep]:
         norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)] if frozen else []
         return TrainStep(
             model,
-            WeightAverage(model, config.ema_decay, config.ema_ramp),
+            WeightAverage(model, 0.9999, 2000.0),
             make_optimizer(model, choose_recipe(config, 4, 10)),
             DetectionLoss(3),
             device,

@@ -222,6 +222,7 @@ def start_block(report: StartReport) -> str:
         ("device", report.device),
         ("precision", report.precision),
         ("optimizer", report.optimizer),
+        *([("average", report.average)] if report.average else []),  # journals of older versions have none
         ("steps", report.mode),
         ("train", report.train_data),
         ("val", report.val_data),

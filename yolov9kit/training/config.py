@@ -94,10 +94,18 @@ class TrainConfig(BaseModel):
         description="learning rate of biases at the start of warm-up; none: 0.1 with sgd, else 0",
     )
     clip_norm: float = Field(default=10.0, ge=0, description="largest norm of a gradient; 0: not held")
-    ema_decay: float = Field(
-        default=0.9999, ge=0, lt=1, description="decay of the weights' moving average; 0: no average is kept"
+    ema_decay: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="decay of the weights' moving average; none: over a tenth of the run, at most the paper's 0.9999; "
+        "0: no average is kept",
     )
-    ema_ramp: float = Field(default=2000.0, gt=0, description="steps in which the decay rises to its value")
+    ema_ramp: float | None = Field(
+        default=None,
+        gt=0,
+        description="steps in which the decay rises; none: a twentieth of the run, at most the paper's 2,000",
+    )
     box_gain: Gain = Field(default=7.5, description="weight of the box part of the loss")
     cls_gain: Gain = Field(default=0.5, description="weight of the class part of the loss")
     dfl_gain: Gain = Field(default=1.5, description="weight of the distribution part of the loss")

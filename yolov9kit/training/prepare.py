@@ -23,6 +23,7 @@ from yolov9kit.training.optim import (
     Recipe,
     Schedule,
     WeightAverage,
+    choose_average,
     choose_recipe,
     make_optimizer,
     make_schedule,
@@ -86,6 +87,7 @@ class Prepared:
             device=f"{self.device.torch_name} ({self.device.label}), {self.device.reason}",
             precision=f"{self.precision.label}, {self.precision.reason}",
             optimizer=f"{self.recipe.optimizer} at {self.recipe.lr0:g}, {self.recipe.reason}",
+            average=self.step.average.label,
             mode=self.mode,
             cache=self.cache,
             workers=self.workers,
@@ -140,7 +142,7 @@ def prepare(
     graph, mode = choose_mode(config.mode, device, recipe)
     step = TrainStep(
         model,
-        WeightAverage(model, config.ema_decay, config.ema_ramp),
+        WeightAverage(model, *choose_average(config, steps * config.epochs)),
         make_optimizer(model, recipe),
         loss,
         device,

@@ -39,6 +39,7 @@ class StartReport:
     steps_per_epoch: int
     total_steps: int
     first_step: int = 0
+    average: str = ""
     notes: tuple[str, ...] = ()
 
 
