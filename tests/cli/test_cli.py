@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from yolov9kit import write_boards
 from yolov9kit.cli import main
 from yolov9kit.infer.predict import detect
 
@@ -217,6 +218,21 @@ def test_names_from_data_yaml_for_weights_without_names(cli: Cli, photos: Path, 
     Path("data.yaml").write_text("names: [a, b, c]\n")
     code, _, err = cli(*words, "--data", "data.yaml")
     assert code == 2 and "3 names, but the weights have 2 classes" in err
+
+
+def test_boards_are_drawn_equal_to_the_librarys(cli: Cli, tmp_path: Path) -> None:
+    code, out, err = cli(
+        "boards", "own", "--train", 2, "--val", 1, "--img", 64, "--seed", 5, "--processes", 1
+    )
+    assert (code, Path(out.strip()).name, err) == (0, "data.yaml", "")
+    ours = write_boards(tmp_path / "library", 2, 1, 5, (64, 64)).parent
+    drawn = Path(out.strip())
+    for path in sorted(p for p in ours.rglob("*") if p.is_file()):
+        assert (tmp_path / drawn).parent.joinpath(path.relative_to(ours)).read_bytes() == path.read_bytes()
+    code, _, err = cli("boards", "own", "--train", 2)
+    assert code == 2 and "not an empty folder" in err
+    code, _, err = cli("boards", "other", "--style", "neon")
+    assert code == 2 and "neon" in err
 
 
 def test_convert(cli: Cli, shared: Path) -> None:

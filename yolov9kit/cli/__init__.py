@@ -59,6 +59,7 @@ def _dispatch(words: list[str]) -> int:
         "detect": ("find objects in pictures, videos, cameras", detect.run),
         "train": ("train on pictures with boxes, go on with a run, train one longer", train.run),
         "val": ("score weights on pictures with boxes", val.run),
+        "boards": ("draw a data set of circuit boards with defects", tools.boards),
         "convert": ("any YOLOv9 weights file to deployed .safetensors, outputs proved equal", tools.convert),
         "fetch": ("download released weights, on request only", tools.fetch),
         "lab": ("open the workbench in JupyterLab", lab.lab),

@@ -5,7 +5,9 @@ alone is meant to work on real ones: they vary far more than real boards do.
 """
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -82,6 +84,7 @@ def write_boards(
     style: str | None = None,
     suffix: str = ".png",
     processes: int = 1,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Draws a data set in YOLO layout into a new or empty folder and returns its data.yaml.
 
@@ -90,6 +93,7 @@ def write_boards(
         val: boards to validate on, none of them among the first.
         suffix: ".png", or ".jpg" for high-quality JPEG, several times smaller and faster.
         processes: how many draw at the same time. The boards do not depend on it.
+        on_progress: called with (boards done, boards in all).
 
     Raises:
         UsageError: an argument that makes no sense, or a folder that holds something.
@@ -110,14 +114,15 @@ def write_boards(
         (split, number) for split, count in zip(_SPLITS, (train, val), strict=True) for number in range(count)
     ]
     write = partial(_write_one, root, seed, picture_wh, style, suffix)
-    if processes == 1:
-        for job in jobs:
-            write(job)
-    else:
-        # spawned, not forked: a fork would copy the locks of threads that the caller may have running
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            for _ in pool.map(write, jobs, chunksize=16):
-                pass
+    with ExitStack() as stack:
+        written: Iterator[None] = map(write, jobs)
+        if processes > 1:
+            # spawned, not forked: a fork would copy the locks of threads that the caller may have running
+            pool = stack.enter_context(ProcessPoolExecutor(processes, mp_context=get_context("spawn")))
+            written = pool.map(write, jobs, chunksize=16)
+        for done, _ in enumerate(written, start=1):
+            if on_progress is not None:
+                on_progress(done, len(jobs))
     names = "".join(f"  {label}: {name}\n" for label, name in enumerate(BOARD_NAMES))
     file = root / "data.yaml"
     file.write_text(f"train: images/train\nval: images/val\nnames:\n{names}", encoding="utf-8")
