@@ -465,3 +465,10 @@ def test_copies_in_main_memory_are_equal_contiguous_and_independent() -> None:
     copies["weight"].zero_()
     assert torch.equal(tensors["weight"].detach(), plain)
     assert torch.equal(copies["turned"], plain.t())
+
+
+def test_many_and_large_tensors_come_to_main_memory_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yolov9kit.device._CHUNK", 10)
+    tensors = {str(i): torch.arange(float(i)) for i in (3, 25, 0, 7, 4, 1)}
+    copies = to_host(tensors)
+    assert all(torch.equal(copies[name], tensor) for name, tensor in tensors.items())

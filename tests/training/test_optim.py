@@ -134,7 +134,7 @@ def test_n10_the_average_follows_the_documented_formula() -> None:
         (10**7, 0.9999, 2000.0),
     ],
 )
-def test_the_average_spans_a_tenth_of_a_short_run(steps: int, decay: float, ramp: float) -> None:
+def test_the_average_spans_a_twentieth_of_a_short_run(steps: int, decay: float, ramp: float) -> None:
     assert choose_average(config(), steps) == pytest.approx((decay, ramp))
 
 

@@ -143,9 +143,9 @@ def choose_average(config: TrainConfig, total_steps: int) -> tuple[float, float]
     """Decay and ramp of the weights' average for a run of this many steps.
 
     The paper's 0.9999 after a ramp of 2,000 is made for runs of 100,000 steps and more. In one of 800 its average would
-    never reach beyond the last step or two; here it spans the last tenth of a run, however short.
+    never reach beyond the last step or two; here it spans the last twentieth of a run, however short.
     """
-    decay = min(0.9999, max(0.0, 1 - 10 / total_steps)) if config.ema_decay is None else config.ema_decay
+    decay = min(0.9999, max(0.0, 1 - 20 / total_steps)) if config.ema_decay is None else config.ema_decay
     ramp = min(2000.0, max(1.0, total_steps / 20)) if config.ema_ramp is None else config.ema_ramp
     return decay, ramp
 
