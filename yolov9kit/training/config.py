@@ -98,8 +98,8 @@ class TrainConfig(BaseModel):
         default=None,
         ge=0,
         lt=1,
-        description="decay of the weights' moving average; none: over a twentieth of the run, at most the paper's 0.9999; "
-        "0: no average is kept",
+        description="decay of the weights' moving average; none: over a twentieth of the run, at most the paper's "
+        "0.9999; 0: no average is kept",
     )
     ema_ramp: float | None = Field(
         default=None,
