@@ -2,10 +2,19 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from yolov9kit import find_weights, open_source, sample_pictures
-from yolov9kit.samples import SHAPES, write_shapes
+from yolov9kit import (
+    find_weights,
+    open_dataset,
+    open_source,
+    read_image,
+    sample_data,
+    sample_pictures,
+    samples,
+)
+from yolov9kit.samples import TRAIN_BOARDS, VAL_BOARDS, write_sample_data
 
 
 def test_weights_are_found_in_the_usual_places(tmp_path: Path) -> None:
@@ -22,7 +31,40 @@ def test_weights_are_found_in_the_usual_places(tmp_path: Path) -> None:
     assert find_weights(tmp_path / "nowhere") == []
 
 
-def test_sample_pictures_are_there_or_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert open_source(sample_pictures()).total == SHAPES
-    write_shapes(tmp_path)
-    assert open_source(tmp_path).total == SHAPES
+def test_the_sample_set_is_drawn_again_equal(tmp_path: Path) -> None:
+    """Decoded pixels and boxes, not files: how a PNG is packed may differ between versions of a library."""
+    shipped, drawn = sample_data().parent, write_sample_data(tmp_path / "pcb").parent
+    assert shipped.name == "pcb" and shipped.parent.name == "sample_data"
+
+    def files(folder: Path) -> list[str]:
+        return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+    assert files(shipped) == files(drawn) and len(files(drawn)) == 2 * (TRAIN_BOARDS + VAL_BOARDS) + 1
+    for name in files(drawn):
+        if name.endswith(".png"):
+            np.testing.assert_array_equal(read_image(shipped / name), read_image(drawn / name), name)
+        else:
+            assert (shipped / name).read_text() == (drawn / name).read_text(), name
+
+
+def test_the_sample_set_opens_as_data_and_as_pictures() -> None:
+    train, val = (open_dataset(sample_data(), split, cache=False) for split in ("train", "val"))
+    assert (len(train.samples), len(val.samples)) == (TRAIN_BOARDS, VAL_BOARDS)
+    assert open_source(sample_pictures()).total == VAL_BOARDS
+    for data in (train, val):
+        assert {label for sample in data.samples for label in sample.labels.tolist()} == set(range(6))
+
+
+def test_without_the_projects_folder_the_set_is_drawn_into_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "_shipped", lambda: tmp_path / "nowhere")
+    monkeypatch.setattr(samples, "TRAIN_BOARDS", 2)
+    monkeypatch.setattr(samples, "VAL_BOARDS", 1)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data = sample_data()
+    assert data == tmp_path / "cache/yolov9kit/pcb/data.yaml"
+    assert open_source(sample_pictures()).total == 1
+    before = data.stat().st_mtime_ns
+    assert sample_data().stat().st_mtime_ns == before
+    assert [p.name for p in (tmp_path / "cache/yolov9kit").iterdir()] == ["pcb"]

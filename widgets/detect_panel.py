@@ -97,8 +97,9 @@ class DetectPanel(w.VBox):
         self.status.say(self.choices.problem or "Choose weights and pictures, then press Detect.")
 
     def _build_controls(self) -> None:
-        found = [(_short(path, self.folder), str(path)) for path in yolov9kit.find_weights(self.folder)]
-        self.weights = choice("Weights", [*found, ("random weights", UNTRAINED), (OTHER, OTHER)])
+        self.weights = choice(
+            "Weights", [*known_weights(self.folder), ("random weights", UNTRAINED), (OTHER, OTHER)]
+        )
         self.weights_path = text("File", "path of a .pt or .safetensors file")
         kinds = ["sample pictures", "folder or file", "upload", *(["camera"] if _has_camera() else [])]
         self.pictures = choice("Pictures", kinds)
@@ -376,6 +377,17 @@ def command_line(
         ]
         lines.append(shlex.join(words))
     return "\n".join(lines)
+
+
+def known_weights(folder: Path) -> list[tuple[str, str]]:
+    """Weights files as (what a list says, path): a person's own, then the sample weights."""
+    own = {str(path): _short(path, folder) for path in yolov9kit.find_weights(folder)}
+    try:
+        sample = yolov9kit.sample_weights()
+    except yolov9kit.UsageError:  # only the package is installed
+        return [(label, path) for path, label in own.items()]
+    others = [(label, path) for path, label in own.items() if Path(path).resolve() != sample.resolve()]
+    return [*others, ("sample weights: defects on circuit boards", str(sample))]
 
 
 def whole_number_of_32() -> w.BoundedIntText:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from yolov9kit.model.fuse import fuse
     from yolov9kit.model.untrained import untrained
     from yolov9kit.model.yolov9 import deployed, parameter_count, yolov9
-    from yolov9kit.samples import find_weights, sample_pictures
+    from yolov9kit.samples import find_weights, sample_data, sample_pictures, sample_weights
     from yolov9kit.training.config import TrainConfig
     from yolov9kit.training.journal import read_journal
     from yolov9kit.training.trainer import extend, resume, train
@@ -86,7 +86,9 @@ __all__ = [
     "read_journal",
     "reselect",
     "resume",
+    "sample_data",
     "sample_pictures",
+    "sample_weights",
     "save",
     "train",
     "untrained",
@@ -117,7 +119,7 @@ _HOMES = {
     "model.fuse": ("fuse",),
     "model.untrained": ("untrained",),
     "model.yolov9": ("deployed", "parameter_count", "yolov9"),
-    "samples": ("find_weights", "sample_pictures"),
+    "samples": ("find_weights", "sample_data", "sample_pictures", "sample_weights"),
     "training.config": ("TrainConfig",),
     "training.journal": ("read_journal",),
     "training.trainer": ("extend", "resume", "train"),

@@ -1,13 +1,20 @@
-"""What is at hand for a first try: weights files in a folder, and pictures that come with the project."""
+"""What is at hand for a first try: drawn boards to learn from and to look at, and weights that know them."""
 
 import os
+import shutil
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from yolov9kit.data.synthetic import draw_shapes
+from yolov9kit.data.boards.board import write_boards
+from yolov9kit.errors import UsageError
 
-SHAPES = 6
-"""Drawn pictures in the sample set."""
+TRAIN_BOARDS, VAL_BOARDS = 96, 32
+BOARD_SEED = 6
+BOARD_SIZE = (320, 320)
+"""Width and height of a board of the sample set, pixels."""
+
+WEIGHTS = "weights/yolov9-t-pcb.safetensors"
 
 _PLACES = ("*", "weights/*", "sample_data/weights/*", "runs/*/weights/*", "runs/*/*/weights/*")
 
@@ -21,26 +28,50 @@ def find_weights(folder: str | Path = ".") -> list[Path]:
     )
 
 
-def sample_pictures() -> Path:
-    """The folder of drawn sample pictures.
+def sample_data() -> Path:
+    """The data.yaml of the sample set: drawn circuit boards with six kinds of defect, 96 to train on and 32 to look at.
 
     They lie in the project's ``sample_data``. Where only the package is installed they are drawn again, into the user's
     cache folder.
     """
-    here = Path(__file__).parents[1] / "sample_data" / "shapes"
-    if here.is_dir():
+    here = _shipped() / "pcb" / "data.yaml"
+    if here.is_file():
         return here
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yolov9kit" / "shapes"
-    write_shapes(cache)
-    return cache
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yolov9kit" / "pcb"
+    if not cache.is_dir():
+        new = cache.with_name(f".pcb-{os.getpid()}")  # beside it: what was interrupted is not half a data set
+        shutil.rmtree(new, ignore_errors=True)
+        write_sample_data(new)
+        with suppress(OSError):  # another process was first
+            new.rename(cache)
+        shutil.rmtree(new, ignore_errors=True)
+    return cache / "data.yaml"
 
 
-def write_shapes(folder: Path) -> None:
-    """Draw the sample set into ``folder``; files that are there already stay as they are."""
-    from PIL import Image
+def sample_pictures() -> Path:
+    """The folder of the sample set's boards that are not for training."""
+    return sample_data().parent / "images" / "val"
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for seed in range(SHAPES):
-        target = folder / f"shapes_{seed}.png"
-        if not target.exists():
-            Image.fromarray(draw_shapes(seed).pixels).save(target, optimize=True)
+
+def sample_weights() -> Path:
+    """Weights of size t that find defects on drawn and on real boards; trained on drawn boards alone.
+
+    Raises:
+        UsageError: they are not here, as only the package is installed.
+    """
+    path = _shipped() / WEIGHTS
+    if not path.is_file():
+        raise UsageError(
+            f"{path}: not there. The sample weights belong to the project's folder; train some: "
+            f"yolov9kit train --data {sample_data()} --cfg t"
+        )
+    return path
+
+
+def write_sample_data(folder: Path) -> Path:
+    """Draw the sample set into a new or empty folder; returns its data.yaml."""
+    return write_boards(folder, TRAIN_BOARDS, VAL_BOARDS, BOARD_SEED, BOARD_SIZE)
+
+
+def _shipped() -> Path:
+    return Path(__file__).parents[1] / "sample_data"

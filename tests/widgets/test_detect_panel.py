@@ -34,14 +34,32 @@ def use(panel: DetectPanel, source: Path) -> None:
     panel.pictures.value, panel.pictures_path.value = "folder or file", str(source)
 
 
-def test_detects_on_the_sample_pictures_with_random_weights(tmp_path: Path) -> None:
+def test_detects_on_the_sample_pictures_with_random_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("yolov9kit.samples.WEIGHTS", "weights/not there.safetensors")
     panel = DetectPanel(tmp_path, None)
     assert panel.weights.value == UNTRAINED  # nothing else lies in an empty folder
-    panel.image_size.value = 64
+    panel.image_size.value, panel.batch_size.value = 64, 8
     finish(panel)
-    assert len(panel.canvas.pictures) == 6 and panel.progress.value == 6
-    assert panel.status.text.startswith("done: 6 pictures") and "network" in panel.status.text
+    assert len(panel.canvas.pictures) == 32 and panel.progress.value == 32
+    assert panel.status.text.startswith("done: 32 pictures") and "network" in panel.status.text
     assert not panel.start.disabled and panel.stop.disabled
+
+
+def test_sample_weights_are_offered_after_a_persons_own(
+    tmp_path: Path, lively_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("yolov9kit.samples.WEIGHTS", str(lively_weights))
+    panel = DetectPanel(tmp_path, None)
+    assert (panel.weights.value, panel.weights.label.split(":")[0]) == (str(lively_weights), "sample weights")
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "own.safetensors").write_bytes(lively_weights.read_bytes())
+    labels = [label.split(":")[0] for label, _ in DetectPanel(tmp_path, None).weights.options]
+    assert labels == ["weights/own.safetensors", "sample weights", "random weights", OTHER]
+    monkeypatch.setattr("yolov9kit.samples.WEIGHTS", str(tmp_path / "weights" / "own.safetensors"))
+    labels = [label.split(":")[0] for label, _ in DetectPanel(tmp_path, None).weights.options]
+    assert labels == ["sample weights", "random weights", OTHER]  # the same file is listed once
 
 
 def test_weights_in_the_folder_are_listed_first(tmp_path: Path, lively_weights: Path) -> None:
