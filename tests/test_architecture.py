@@ -20,7 +20,7 @@ BELOW = {
     "machine": {"errors", "device"},
     "cuda_graph": {"errors"},
     "kernels": {"errors", "geometry"},
-    "telemetry": {"errors"},
+    "telemetry": {"errors", "machine"},
     "download": {"errors"},
     "model": {"errors", "types", "geometry", "device"},
     "data": {"errors", "types", "geometry"},
