@@ -1,7 +1,8 @@
 """The panels of the workbench. They show what the library says and decide nothing themselves."""
 
 from widgets.canvas import DetectionCanvas, Page
+from widgets.chart import Chart, Plot
 from widgets.detect_panel import DetectPanel
 from widgets.workbench import Workbench
 
-__all__ = ["DetectPanel", "DetectionCanvas", "Page", "Workbench"]
+__all__ = ["Chart", "DetectPanel", "DetectionCanvas", "Page", "Plot", "Workbench"]
