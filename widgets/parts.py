@@ -125,3 +125,23 @@ class StaticCopy:
         self.html = text
         if self._handle is not None:
             self._handle.update(HTML(text))
+
+
+def answers_at_once(*controls: w.Widget) -> None:
+    """Let these controls answer while another cell runs.
+
+    JupyterLab sends a click through a subshell of the kernel, which is free. ipykernel 7.4 answers it in the shell that
+    made the widget, which is busy until the cell ends; its rule for that is set aside here, where there is one.
+    """
+    for control in controls:
+        if hasattr(control.comm, "_reply_subshell_for"):
+            control.comm._reply_subshell_for = lambda data, default: default
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (
+        f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    )

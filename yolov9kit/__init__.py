@@ -31,8 +31,15 @@ if TYPE_CHECKING:
     from yolov9kit.model.untrained import untrained
     from yolov9kit.model.yolov9 import deployed, parameter_count, yolov9
     from yolov9kit.samples import find_weights, sample_data, sample_pictures, sample_weights
+    from yolov9kit.telemetry import UTILISATION, Sampler, telemetry_series
+    from yolov9kit.training.compare import setting_differences
     from yolov9kit.training.config import TrainConfig
+    from yolov9kit.training.curves import Curves, Series
+    from yolov9kit.training.examples import Example, read_examples
+    from yolov9kit.training.history import RunInfo, runs
     from yolov9kit.training.journal import read_journal
+    from yolov9kit.training.launch import launch, launch_extend, launch_resume
+    from yolov9kit.training.run import RUN_ENDED, Run, attach
     from yolov9kit.training.trainer import extend, resume, train
     from yolov9kit.types import Candidates, Detections, Failed, LossParts, Outputs, Targets
 
@@ -40,24 +47,33 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BOARD_NAMES",
+    "RUN_ENDED",
     "SHAPE_NAMES",
+    "UTILISATION",
     "Candidates",
     "Checkpoint",
+    "Curves",
     "DetectConfig",
     "DetectionLoss",
     "Detections",
     "Detector",
     "EvalConfig",
     "EvalReport",
+    "Example",
     "Failed",
     "KitError",
     "Letterbox",
     "LossParts",
     "Outputs",
     "Picture",
+    "Run",
+    "RunInfo",
+    "Sampler",
+    "Series",
     "Targets",
     "TrainConfig",
     "UsageError",
+    "attach",
     "available_devices",
     "choose_device",
     "choose_precision",
@@ -77,19 +93,26 @@ __all__ = [
     "find_weights",
     "fuse",
     "inspect_machine",
+    "launch",
+    "launch_extend",
+    "launch_resume",
     "letterbox",
     "load",
     "open_dataset",
     "open_source",
     "parameter_count",
+    "read_examples",
     "read_image",
     "read_journal",
     "reselect",
     "resume",
+    "runs",
     "sample_data",
     "sample_pictures",
     "sample_weights",
     "save",
+    "setting_differences",
+    "telemetry_series",
     "train",
     "untrained",
     "write_boards",
@@ -122,6 +145,13 @@ _HOMES = {
     "samples": ("find_weights", "sample_data", "sample_pictures", "sample_weights"),
     "training.config": ("TrainConfig",),
     "training.journal": ("read_journal",),
+    "training.launch": ("launch", "launch_extend", "launch_resume"),
+    "training.run": ("RUN_ENDED", "Run", "attach"),
+    "training.history": ("RunInfo", "runs"),
+    "training.curves": ("Curves", "Series"),
+    "training.examples": ("Example", "read_examples"),
+    "training.compare": ("setting_differences",),
+    "telemetry": ("UTILISATION", "Sampler", "telemetry_series"),
     "training.trainer": ("extend", "resume", "train"),
     "types": ("Candidates", "Detections", "Failed", "LossParts", "Outputs", "Targets"),
 }

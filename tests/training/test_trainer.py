@@ -21,6 +21,7 @@ from yolov9kit.model.checkpoint import load, save
 from yolov9kit.model.transfer import new_model
 from yolov9kit.model.yolov9 import YOLOv9, deployed
 from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.examples import read_examples
 from yolov9kit.training.journal import read_journal
 from yolov9kit.training.reports import (
     CheckpointReport,
@@ -132,6 +133,7 @@ def test_a_run_tells_everything_and_leaves_everything(config: TrainConfig) -> No
     assert read_journal(folder) == reports
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
+        "examples.json",
         "journal.jsonl",
         "state.safetensors",
         "weights",
@@ -141,6 +143,8 @@ def test_a_run_tells_everything_and_leaves_everything(config: TrainConfig) -> No
         assert (checkpoint.size, checkpoint.form, checkpoint.names) == ("t", "training", start.names)
         assert checkpoint.input_hw == (64, 64)
     assert TrainConfig(**json.loads((folder / "config.json").read_text())) == config
+    epoch, examples = read_examples(folder)
+    assert (epoch, len(examples)) == (4, 4)  # the newest evaluation's, all four pictures
 
 
 def test_the_same_seed_gives_the_same_bits_and_workers_change_nothing(config: TrainConfig) -> None:

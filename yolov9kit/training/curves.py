@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from yolov9kit.training.journal import Position, read_records
+from yolov9kit.training.run import Run
+
 STEP_SERIES = (
     "total", "box", "cls", "dfl", "learning_rate", "grad_norm", "pictures_per_s", "waiting", "memory_mib",
 )  # fmt: skip
@@ -78,6 +81,7 @@ class Curves:
         self._columns = {name: _Column() for name in (*STEP_SERIES, *EPOCH_SERIES)}
         self._best: tuple[float, int] | None = None
         self._epoch_seconds, self._evaluation_seconds = array("d"), array("d")
+        self._position = Position()
 
     # ------------------------------------------------------------------------------------------ gathering
 
@@ -95,6 +99,19 @@ class Curves:
             take = takers.get(record["kind"])
             if take is not None:
                 take(record)
+
+    def update(self, run: Run) -> bool:
+        """Take in what a run has reported since the last time; whether there was anything.
+
+        Raises:
+            TrainingError: its journal cannot be read.
+        """
+        news = read_records(run.folder, self._position)
+        if news.anew:
+            self.clear()
+        self._position = news.position
+        self.add(news.records)
+        return news.anew or bool(news.records)
 
     def _add_start(self, record: Mapping[str, Any]) -> None:
         self.start, self.end = record, None

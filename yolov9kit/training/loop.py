@@ -17,10 +17,13 @@ from yolov9kit.evaluation.network import scored
 from yolov9kit.evaluation.validate import SETTINGS, Validation, validate
 from yolov9kit.model.checkpoint import save
 from yolov9kit.model.yolov9 import main_branch
+from yolov9kit.training.control import Requests, StopAsked
+from yolov9kit.training.examples import write_examples
 from yolov9kit.training.journal import Journal
 from yolov9kit.training.prepare import Prepared
 from yolov9kit.training.reports import (
     CheckpointReport,
+    ControlReport,
     EndReport,
     EpochReport,
     EvaluationReport,
@@ -45,11 +48,15 @@ from yolov9kit.types import Batch
 
 @dataclass
 class Loop:
-    """A run in progress. Its folder holds the journal, the state and the weights."""
+    """A run in progress. Its folder holds the journal, the state and the weights.
+
+    With ``requests`` it does, after any report, what other processes ask for.
+    """
 
     folder: Path
     parts: Prepared
     progress: Progress = field(default_factory=Progress)
+    requests: Requests | None = None
 
     def __post_init__(self) -> None:
         self._saved_at = self._began = time.monotonic()
@@ -73,6 +80,14 @@ class Loop:
             for report in chain(first, self._epochs(journal)):
                 journal.append(report)
                 yield report
+                if self.requests is not None and not self.progress.ended:
+                    for answer in self.requests.obey(self.progress.step, lambda: self._checkpoint(journal)):
+                        journal.append(answer)
+                        yield answer
+        except StopAsked:
+            with suppress(KitError):
+                journal.append(ControlReport("stop", self.progress.step))
+            self._stopped(journal)
         except (GeneratorExit, KeyboardInterrupt):
             self._stopped(journal)
             raise
@@ -236,7 +251,7 @@ class Loop:
     def _evaluate(self) -> EvaluationReport:
         parts, progress = self.parts, self.progress
         try:
-            result = evaluate_average(parts)
+            result = evaluate_average(parts, self.requests)
         except EvaluationError as error:
             raise self._stop(f"{error}.") from None
         scores = result.scores
@@ -244,6 +259,7 @@ class Loop:
         if best:
             progress.best_ap, progress.best_epoch = scores.ap, progress.epoch + 1
         names = parts.train_data.names
+        write_examples(self.folder, progress.epoch + 1, parts.val_data.samples, result.found, names)
         return EvaluationReport(
             epoch=progress.epoch + 1,
             loss=LossValues(*(float(part) for part in result.loss)),
@@ -272,7 +288,8 @@ class Loop:
         )
 
     def _seconds(self) -> float:
-        return self._before + time.monotonic() - self._began
+        held = self.requests.held if self.requests is not None else 0.0
+        return self._before + time.monotonic() - self._began - held
 
     # ------------------------------------------------------------------------------------------ the disk
 
@@ -340,8 +357,12 @@ class Loop:
         self._before = saved.progress.seconds
 
 
-def evaluate_average(parts: Prepared) -> Validation:
-    """The averaged weights, without their auxiliary branch, on the validation pictures."""
+def evaluate_average(parts: Prepared, requests: Requests | None = None) -> Validation:
+    """The averaged weights, without their auxiliary branch, on the validation pictures.
+
+    Raises:
+        StopAsked: by ``requests``, between two batches.
+    """
     network = scored(main_branch(parts.step.average.model), parts.device, parts.precision)
     with computing(parts.device, parts.precision, parts.config.deterministic):
         return validate(
@@ -351,6 +372,7 @@ def evaluate_average(parts: Prepared) -> Validation:
             parts.loss,
             parts.device.torch_name,
             parts.config.image_size,
+            on_progress=None if requests is None else lambda done, total: requests.stop_if_asked(),
         )
 
 

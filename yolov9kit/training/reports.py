@@ -1,5 +1,6 @@
 """What a run says while it runs. Frozen values that turn into lines of the journal and back."""
 
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -136,6 +137,14 @@ class ResumedReport:
 
 
 @dataclass(frozen=True)
+class ControlReport:
+    """What was asked of the run (pause, resume, checkpoint, stop), and after which step it was heard."""
+
+    action: str
+    step: int
+
+
+@dataclass(frozen=True)
 class EndReport:
     """Why a run ended, and its best. ``reason``: finished, no better AP for ... epochs, stopped, or what failed."""
 
@@ -148,7 +157,14 @@ class EndReport:
 
 
 Report = (
-    StartReport | StepReport | EpochReport | EvaluationReport | CheckpointReport | ResumedReport | EndReport
+    StartReport
+    | StepReport
+    | EpochReport
+    | EvaluationReport
+    | CheckpointReport
+    | ResumedReport
+    | ControlReport
+    | EndReport
 )
 
 _KINDS: Mapping[str, type[Any]] = types.MappingProxyType(
@@ -159,6 +175,7 @@ _KINDS: Mapping[str, type[Any]] = types.MappingProxyType(
         "evaluation": EvaluationReport,
         "checkpoint": CheckpointReport,
         "resumed": ResumedReport,
+        "control": ControlReport,
         "end": EndReport,
     }
 )
@@ -184,14 +201,21 @@ def from_record(record: Mapping[str, Any]) -> Report:
         values["problem"] = Problem(**values["problem"] | {"pictures": tuple(values["problem"]["pictures"])})
     if isinstance(values.get("loss"), dict):
         values["loss"] = LossValues(**values["loss"])
-    hints = typing.get_type_hints(kind)
-    for field in fields(kind):
-        if typing.get_origin(hints[field.name]) is tuple and field.name in values:
-            values[field.name] = _as_tuple(values[field.name])
+    for name in _tuples(_NAMES[kind]):
+        if name in values:
+            values[name] = _as_tuple(values[name])
     try:
         return typing.cast(Report, kind(**values))
     except TypeError as error:
         raise ValueError(str(error)) from None
+
+
+@functools.cache
+def _tuples(name: str) -> tuple[str, ...]:
+    """The fields of a kind of report that JSON turns into lists."""
+    kind = _KINDS[name]
+    hints = typing.get_type_hints(kind)
+    return tuple(field.name for field in fields(kind) if typing.get_origin(hints[field.name]) is tuple)
 
 
 def _as_tuple(value: Any) -> Any:

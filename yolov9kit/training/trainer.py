@@ -7,13 +7,14 @@ from pathlib import Path
 
 from yolov9kit.errors import TrainingError
 from yolov9kit.model.checkpoint import model_of
-from yolov9kit.output.folder import run_folder
 from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.control import Requests
 from yolov9kit.training.journal import cut_back
+from yolov9kit.training.lock import claim_folder, locked
 from yolov9kit.training.loop import Loop
-from yolov9kit.training.prepare import prepare
+from yolov9kit.training.prepare import Prepared, prepare
 from yolov9kit.training.reports import Report, ResumedReport
-from yolov9kit.training.state import read_state
+from yolov9kit.training.state import STATE, Saved, read_state
 from yolov9kit.types import ProgressCallback
 
 
@@ -30,9 +31,13 @@ def train(config: TrainConfig, on_progress: ProgressCallback | None = None) -> I
         KitError: the run cannot start, or cannot go on. Its last good checkpoint is kept.
     """
     prepared = prepare(config, on_progress)
-    folder = run_folder(config.project, config.name, exist_ok=False)
-    (folder / "weights").mkdir(parents=True)
-    loop = Loop(folder, prepared)
+    with locked(claim_folder(config.project, config.name)) as folder:
+        yield from begin(folder, prepared)
+
+
+def begin(folder: Path, prepared: Prepared, requests: Requests | None = None) -> Iterator[Report]:
+    """The first run in a folder that is ours already."""
+    loop = Loop(folder, prepared, requests=requests)
     yield from loop.reports([loop.start()])
 
 
@@ -48,9 +53,24 @@ def resume(
     Device and workers may differ from before; results on another device differ in the last digits.
 
     Raises:
-        TrainingError: no run, a finished run, or the data is not what it was.
+        TrainingError: no run, one that is alive, a finished one, or the data is not what it was.
     """
     folder = Path(folder)
+    if not (folder / STATE).is_file():
+        read_state(folder)  # says what is missing; a lock would be left in a folder that is no run's
+    with locked(folder):
+        yield from go_on(folder, device=device, workers=workers, on_progress=on_progress)
+
+
+def go_on(
+    folder: Path,
+    *,
+    device: str | None = None,
+    workers: int | None = None,
+    on_progress: ProgressCallback | None = None,
+    requests: Requests | None = None,
+) -> Iterator[Report]:
+    """``resume`` in a folder that is ours already."""
     saved = read_state(folder)
     if saved.progress.ended:
         raise TrainingError(
@@ -63,7 +83,7 @@ def resume(
     if workers is not None:
         config = config.changed(workers=workers)
     prepared = prepare(config, on_progress, model_of(saved.part("model"), folder))
-    loop = Loop(folder, prepared)
+    loop = Loop(folder, prepared, requests=requests)
     loop.restore(saved)
     lost = cut_back(folder, saved.journal_bytes)
     yield from loop.reports([ResumedReport(loop.progress.step, lost, prepared.notes)])
@@ -80,20 +100,33 @@ def extend(
         TrainingError: no run, or one that has that many epochs already.
     """
     folder = Path(folder)
+    saved, prepared = prepare_extension(folder, epochs, on_progress)
+    with locked(claim_folder(prepared.config.project, f"{folder.name}-extended")) as target:
+        yield from begin_extension(folder, target, saved, prepared)
+
+
+def prepare_extension(
+    folder: Path, epochs: int, on_progress: ProgressCallback | None = None
+) -> tuple[Saved, Prepared]:
+    """Everything of an extension that can fail, before there is a folder for it."""
     saved = read_state(folder)
     if epochs <= saved.progress.epoch:
         raise TrainingError(f"{folder}: has {saved.progress.epoch} epochs already; name more than that")
     config = TrainConfig(**saved.config).changed(epochs=epochs)
-    prepared = prepare(config, on_progress, model_of(saved.part("model"), folder))
-    target = run_folder(config.project, f"{folder.name}-extended", exist_ok=False)
-    (target / "weights").mkdir(parents=True)
+    return saved, prepare(config, on_progress, model_of(saved.part("model"), folder))
+
+
+def begin_extension(
+    folder: Path, target: Path, saved: Saved, prepared: Prepared, requests: Requests | None = None
+) -> Iterator[Report]:
+    """Train the run of ``folder`` on in ``target``, which is ours already."""
     for kind in ("best", "last"):
         with suppress(FileNotFoundError):
             (target / f"weights/{kind}.safetensors").write_bytes(
                 (folder / f"weights/{kind}.safetensors").read_bytes()
             )
     (target / "journal.jsonl").write_bytes((folder / "journal.jsonl").read_bytes()[: saved.journal_bytes])
-    loop = Loop(target, prepared)
+    loop = Loop(target, prepared, requests=requests)
     loop.restore(replace(saved, progress=replace(saved.progress, ended="")))
-    note = f"extends {folder} from {saved.progress.epoch} to {epochs} epochs"
+    note = f"extends {folder} from {saved.progress.epoch} to {prepared.config.epochs} epochs"
     yield from loop.reports([loop.start(), ResumedReport(loop.progress.step, 0, (note,))])

@@ -1,0 +1,272 @@
+"""Start a run, watch it, change your mind: the training panel."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as w
+
+import yolov9kit
+from widgets.detect_panel import OTHER, known_weights
+from widgets.form import LABEL, choice, knobs, settings_of, text, whole_number
+from widgets.parts import STYLE, Choices, CodeView, Status, answers_at_once
+from widgets.watch import RunView, title_of
+
+SCRATCH = "scratch"
+SAMPLE = "sample boards"
+MAIN = ("data", "weights", "size", "precision", "device", "batch", "epochs", "image_size", "optimizer")
+"""What the panel shows at first; every other setting of a run is under "More settings"."""
+
+
+class TrainPanel(w.VBox):
+    """Training runs that live on in processes of their own: closing the page or the kernel ends none.
+
+    Args:
+        folder: where weights are looked for and the folder of runs lies.
+        state_file: remembers the choices over a kernel restart; None remembers nothing.
+    """
+
+    def __init__(self, folder: str | Path = ".", state_file: str | Path | None = "train_state.json") -> None:
+        self.folder = Path(folder)
+        self._launching: threading.Thread | None = None
+        self._build_controls()
+        self.status, self.code, self.view = Status(), CodeView(), RunView()
+        self.view.on_change = self._sync_buttons
+        self._build_buttons()
+        remembered = {**self.main, **self.more}
+        self.choices = Choices(None if state_file is None else Path(state_file), remembered)
+        for control in remembered.values():
+            control.observe(lambda _: self._sync(), "value")
+        more = w.Accordion([w.Box([*self.more.values()]).add_class("yk-fields")], titles=["More settings"])
+        fields = w.Box([*self.main.values()]).add_class("yk-fields")
+        actions = w.Box(
+            [self.start, self.pause, self.stop, self.checkpoint, self.runs, self.watch]
+        ).add_class("yk-row")
+        super().__init__([w.HTML(STYLE), fields, more, actions, self.status, self.code, self.view])
+        self.add_class("yk-panel")
+        self._sync()
+        self._sync_buttons("none")
+        self.status.say(self.choices.problem or "Choose data, then press Start.")
+        self.refresh_runs()
+        self._attach_to_what_is_alive()
+
+    # ------------------------------------------------------------------------------------ controls
+
+    def _build_controls(self) -> None:
+        model = yolov9kit.TrainConfig
+        self.data = choice(
+            "Data", [("sample boards: drawn circuit boards", SAMPLE), ("a data set of mine", OTHER)]
+        )
+        self.data_path = text("data.yaml", "path of a data.yaml, or the folder that holds it")
+        weights = [("none: from scratch", SCRATCH), *known_weights(self.folder), ("another file", OTHER)]
+        self.weights = choice("Weights", weights)
+        self.weights_path = text("File", "path of a .pt or .safetensors file")
+        self.size = choice("Size", [("that of the weights, else s", ""), *((s, s) for s in "tsmce")])
+        self.precision = choice("Precision", ["auto", "fp32", "tf32", "fp16", "bf16"])
+        labels = [(f"{d.torch_name} ({d.label})", d.torch_name) for d in yolov9kit.available_devices()]
+        self.device = choice("Device", [("auto", "auto"), *labels])
+        self.batch = whole_number("batch", "Batch", model)
+        self.epochs = whole_number("epochs", "Epochs", model)
+        self.image_size = whole_number("image_size", "Image size", model, step=32)
+        self.optimizer = choice("Optimizer", ["auto", "sgd", "adamw", "adam"])
+        self.main = {
+            "data": self.data,
+            "data_path": self.data_path,
+            "weights": self.weights,
+            "weights_path": self.weights_path,
+            "size": self.size,
+            "precision": self.precision,
+            "device": self.device,
+            "batch": self.batch,
+            "epochs": self.epochs,
+            "image_size": self.image_size,
+            "optimizer": self.optimizer,
+        }
+        self.more = knobs(model, [field for field in model.model_fields if field not in MAIN])
+
+    def _build_buttons(self) -> None:
+        def button(name: str, act: Any, tooltip: str, **more: Any) -> w.Button:
+            made = w.Button(description=name, tooltip=tooltip, **more)
+            made.on_click(lambda _: act())
+            return made
+
+        self.start = button("Start", self.launch, "Start a run of these settings", button_style="primary")
+        self.pause = button("Pause", self.pause_or_resume, "Hold after the current step, or go on")
+        self.stop = button("Stop", lambda: self._ask("stop"), "Finish the step, save, end")
+        self.checkpoint = button("Checkpoint", lambda: self._ask("checkpoint_now"), "Save now, and go on")
+        self.runs = w.Dropdown(
+            description="Runs", options=[("none yet", "")], style=LABEL, layout=w.Layout(width="330px")
+        )
+        self.watch = button("Watch", self.attach, "Show the chosen run from its first step on")
+        answers_at_once(self.start, self.pause, self.stop, self.checkpoint, self.watch)
+
+    # ------------------------------------------------------------------------------------ what is asked for
+
+    @property
+    def project(self) -> Path:
+        """The folder of runs: as asked, below the panel's folder."""
+        return self.folder / self.more["project"].value
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that differ from the defaults, as ``TrainConfig`` takes them.
+
+        Raises:
+            UsageError: a choice that is missing.
+        """
+        model = yolov9kit.TrainConfig
+        data = yolov9kit.sample_data() if self.data.value == SAMPLE else self.data_path.value.strip()
+        if not data:
+            raise yolov9kit.UsageError("Name the data.yaml of a data set.")
+        found: dict[str, Any] = {"data": str(data)}
+        weights = self.weights_path.value.strip() if self.weights.value == OTHER else self.weights.value
+        if not weights:
+            raise yolov9kit.UsageError("Name a weights file.")
+        if weights != SCRATCH:
+            found["weights"] = str(weights)
+        if self.size.value:
+            found["size"] = self.size.value
+        plain = ("precision", "device", "batch", "epochs", "image_size", "optimizer")
+        found |= settings_of(model, {name: self.main[name] for name in plain})
+        found |= settings_of(model, self.more)
+        found["project"] = str(self.project)
+        return found
+
+    def _sync(self) -> None:
+        self.data_path.layout.display = "" if self.data.value == OTHER else "none"
+        self.weights_path.layout.display = "" if self.weights.value == OTHER else "none"
+        try:
+            settings = self.settings()
+            yolov9kit.TrainConfig(**settings)
+        except yolov9kit.KitError as error:
+            self.code.set(f"# {error}", f"# {error}")
+            return
+        self.code.set(python_code(settings), command_line(settings))
+
+    # ------------------------------------------------------------------------------------ acting
+
+    def launch(self) -> None:
+        """Start a run beside the kernel and watch it."""
+        try:
+            config = yolov9kit.TrainConfig(**self.settings())
+        except yolov9kit.KitError as error:
+            self.status.complain(error)
+            return
+        if self._launching is not None and self._launching.is_alive():
+            return
+        self.start.disabled = True
+        self.status.say("Starting a process for the run…")
+
+        def work() -> None:  # the data's yaml is looked at first, on a disk that may be slow
+            try:
+                run = yolov9kit.launch(config)
+            except Exception as error:
+                known = isinstance(error, yolov9kit.KitError)
+                self.status.complain(error if known else f"{type(error).__name__}: {error}")
+                self._sync_buttons("none")
+                return
+            self._look_at(run, f"Started in {run.folder}. It goes on without this page.")
+
+        self._launching = threading.Thread(target=work, daemon=True, name="yolov9kit launch")
+        self._launching.start()
+
+    def attach(self) -> None:
+        """Watch the run that is chosen in the list."""
+        if not self.runs.value:
+            self.refresh_runs()
+            return
+        try:
+            run = yolov9kit.attach(self.runs.value)
+        except yolov9kit.KitError as error:
+            self.status.complain(error)
+            return
+        self._look_at(run, f"Watching {run.folder}.")
+
+    def pause_or_resume(self) -> None:
+        """Hold the run, or let it go on."""
+        self._ask("resume" if self.pause.description == "Resume" else "pause")
+
+    def _ask(self, action: str) -> None:
+        run = self.view.run
+        if run is None:
+            self.status.say("There is no run to ask.")
+            return
+        try:
+            if action == "stop":
+                run.stop(timeout=0)
+                self.status.say("Stopping: the step is finished and the state saved.")
+            else:
+                getattr(run, action)()
+                self.status.say({"checkpoint_now": "Saving after this step.", "pause": "Pausing after this step.",
+                                 "resume": "Going on."}[action])  # fmt: skip
+        except yolov9kit.KitError as error:
+            self.status.complain(error)
+
+    def _look_at(self, run: Any, words: str) -> None:
+        self.status.say(words)
+        self.view.show(run)
+        self.refresh_runs()
+
+    def refresh_runs(self) -> None:
+        """Read the folder of runs again."""
+        found = yolov9kit.runs(self.project)
+        chosen = self.view.run.folder if self.view.run is not None else None
+        options = [(f"{one.folder.name} ({one.state})", str(one.folder)) for one in found]
+        self.runs.options = options or [("none yet", "")]
+        if chosen is not None and str(chosen) in [path for _, path in options]:
+            self.runs.value = str(chosen)
+
+    def _attach_to_what_is_alive(self) -> None:
+        alive = [one for one in yolov9kit.runs(self.project) if one.state not in yolov9kit.RUN_ENDED]
+        if alive:
+            self._look_at(
+                yolov9kit.attach(alive[0].folder), f"{title_of(alive[0].folder)} is going on: watching it."
+            )
+
+    def _sync_buttons(self, state: str) -> None:
+        alive = state in ("starting", "running", "paused", "stopping")
+        self.start.disabled = alive
+        self.stop.disabled = self.checkpoint.disabled = state not in ("starting", "running", "paused")
+        self.pause.disabled = state not in ("running", "paused")
+        self.pause.description = "Resume" if state == "paused" else "Pause"
+        if not alive and state != "none":
+            self.refresh_runs()
+
+    def _ipython_display_(self) -> None:
+        self.view.copy.show_below(self)
+
+    def close(self) -> None:
+        """Stop looking. The run goes on."""
+        self.view.close()
+        super().close()
+
+
+def python_code(settings: dict[str, Any]) -> str:
+    """The Python that starts the same run and follows it."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return (
+        "from yolov9kit import TrainConfig, launch\n\n"
+        f"run = launch(TrainConfig({arguments}))\n"
+        "print(run.folder)  # watch it: attach(folder); end it: run.stop()\n"
+    )
+
+
+def command_line(settings: dict[str, Any]) -> str:
+    """The command that does the same."""
+    import shlex
+
+    words = ["yolov9kit", "train", "--data", settings["data"]]
+    words += ["--weights", settings.get("weights", "")]
+    for name, flag in (
+        ("size", "--cfg"),
+        ("epochs", "--epochs"),
+        ("batch", "--batch"),
+        ("image_size", "--img"),
+    ):
+        if name in settings:
+            words += [flag, str(settings[name])]
+    taken = ("data", "weights", "size", "epochs", "batch", "image_size")
+    for name, value in settings.items():
+        if name not in taken:
+            value = ",".join(value) if isinstance(value, list) else value
+            words += ["--set", f"{name}={value}"]
+    return shlex.join(words)
