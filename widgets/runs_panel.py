@@ -51,7 +51,7 @@ class RunsPanel(w.VBox):
         self.epochs = w.BoundedIntText(value=100, min=1, max=100_000, description="to epochs", style=LABEL)
         self._build_buttons()
         self.list.observe(lambda _: self._show(), "value")
-        actions = [self.refresh_button, self.resume, self.extend, self.epochs, self.open, self.compare]
+        actions = [self.refresh_button, self.resume, self.extend, self.epochs, self.open_button, self.compare]
         super().__init__(
             [
                 w.HTML(STYLE), self.list, w.Box(actions).add_class("yk-row"), self.status, self.table,
@@ -70,7 +70,7 @@ class RunsPanel(w.VBox):
         self.refresh_button = button("Refresh", self.refresh, "Read the folder of runs again")
         self.resume = button("Resume", self._resume, "Go on with an interrupted run, exactly")
         self.extend = button("Extend", self._extend, "Train a finished run longer, in a new folder")
-        self.open = button("Open in Detect", self._open_best, "Look at the best weights on pictures")
+        self.open_button = button("Open in Detect", self._open_best, "Look at the best weights on pictures")
         self.compare = button("Compare pictures", self.look, "Two runs' best weights on the same pictures")
 
     # ------------------------------------------------------------------------------------ the list
@@ -95,7 +95,7 @@ class RunsPanel(w.VBox):
         chosen = self.chosen()
         self.resume.disabled = len(chosen) != 1 or chosen[0].state not in ("stopped", "failed", "lost")
         self.extend.disabled = len(chosen) != 1 or chosen[0].state != "finished"
-        self.open.disabled = len(chosen) != 1 or self._open is None
+        self.open_button.disabled = len(chosen) != 1 or self._open is None
         self.compare.disabled = len(chosen) != 2
         self.table.value = table_html(chosen or self._found)
         for child in self.chart_box.children:

@@ -164,7 +164,7 @@ class TrainPanel(w.VBox):
                 self.status.complain(error if known else f"{type(error).__name__}: {error}")
                 self._sync_buttons("none")
                 return
-            self._look_at(run, f"Started in {run.folder}. It goes on without this page.")
+            self.look_at(run, f"Started in {run.folder}. It goes on without this page.")
 
         self._launching = threading.Thread(target=work, daemon=True, name="yolov9kit launch")
         self._launching.start()
@@ -179,7 +179,7 @@ class TrainPanel(w.VBox):
         except yolov9kit.KitError as error:
             self.status.complain(error)
             return
-        self._look_at(run, f"Watching {run.folder}.")
+        self.look_at(run, f"Watching {run.folder}.")
 
     def pause_or_resume(self) -> None:
         """Hold the run, or let it go on."""
@@ -201,7 +201,8 @@ class TrainPanel(w.VBox):
         except yolov9kit.KitError as error:
             self.status.complain(error)
 
-    def _look_at(self, run: Any, words: str) -> None:
+    def look_at(self, run: Any, words: str) -> None:
+        """Follow a run, given as a handle."""
         self.status.say(words)
         self.view.show(run)
         self.refresh_runs()
@@ -218,7 +219,7 @@ class TrainPanel(w.VBox):
     def _attach_to_what_is_alive(self) -> None:
         alive = [one for one in yolov9kit.runs(self.project) if one.state not in yolov9kit.RUN_ENDED]
         if alive:
-            self._look_at(
+            self.look_at(
                 yolov9kit.attach(alive[0].folder), f"{title_of(alive[0].folder)} is going on: watching it."
             )
 

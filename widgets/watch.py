@@ -58,9 +58,9 @@ STRIPS = (
 
 
 class RunView(w.VBox):
-    """Follows a run from its first report: ``show`` takes a handle, also of a run that has ended."""
+    """Follows a run from its first report on: a handle is given here or to ``show``, also that of an ended run."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Any = None) -> None:
         self.run: Any = None
         self.curves = yolov9kit.Curves()
         self.job: Job | None = None
@@ -89,6 +89,8 @@ class RunView(w.VBox):
                 self.canvas_title, self.canvas,
             ]
         )  # fmt: skip
+        if run is not None:
+            self.show(run)
 
     # ------------------------------------------------------------------------------------ following
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from yolov9kit.training.history import RunInfo, runs
     from yolov9kit.training.journal import read_journal
     from yolov9kit.training.launch import launch, launch_extend, launch_resume
+    from yolov9kit.training.reports import EpochReport, EvaluationReport, StepReport
     from yolov9kit.training.run import RUN_ENDED, Run, attach
     from yolov9kit.training.trainer import extend, resume, train
     from yolov9kit.types import Candidates, Detections, Failed, LossParts, Outputs, Targets
@@ -57,8 +58,10 @@ __all__ = [
     "DetectionLoss",
     "Detections",
     "Detector",
+    "EpochReport",
     "EvalConfig",
     "EvalReport",
+    "EvaluationReport",
     "Example",
     "Failed",
     "KitError",
@@ -70,6 +73,7 @@ __all__ = [
     "RunInfo",
     "Sampler",
     "Series",
+    "StepReport",
     "Targets",
     "TrainConfig",
     "UsageError",
@@ -146,6 +150,7 @@ _HOMES = {
     "training.config": ("TrainConfig",),
     "training.journal": ("read_journal",),
     "training.launch": ("launch", "launch_extend", "launch_resume"),
+    "training.reports": ("EpochReport", "EvaluationReport", "StepReport"),
     "training.run": ("RUN_ENDED", "Run", "attach"),
     "training.history": ("RunInfo", "runs"),
     "training.curves": ("Curves", "Series"),

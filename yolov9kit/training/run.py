@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from yolov9kit.training.journal import (
     read_new,
 )
 from yolov9kit.training.lock import Lock, read_lock
+from yolov9kit.training.reports import Report
 
 LOG = "log.txt"
 JOB = "job.json"
@@ -87,6 +89,20 @@ class Run:
         Where ``anew`` is true the journal was cut back by a resumption, and these are all reports from the first.
         """
         return read_new(self.folder, since)
+
+    def follow(self, since: Position = BEGINNING, poll_s: float = 0.1) -> Iterator[Report]:
+        """Every report after ``since``, those to come too; ends when the run has ended. To leave is to stop iterating.
+
+        Where a resumption cuts the journal back, what was cut off has been given already and the rest follows.
+        """
+        while True:
+            ended = self.state in RUN_ENDED  # asked first: an end that is seen has all its reports there
+            news = self.tail(since)
+            since = news.position
+            yield from news.reports
+            if ended and not news.reports:
+                return
+            time.sleep(0 if news.reports else poll_s)
 
     def log_tail(self, lines: int = 50) -> str:
         """The last lines that the run's processes wrote to stdout and stderr."""
