@@ -1,6 +1,7 @@
 """Config models to controls: range, default and help of a field stand in the model and nowhere else."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import ipywidgets as w
@@ -15,10 +16,16 @@ AUTO = "auto"
 
 def schema_of(model: Any, field: str) -> dict[str, Any]:
     """The JSON schema of a field of a config model; of one that may be None, the other half, with ``optional``."""
-    schema: dict[str, Any] = dict(model.model_json_schema()["properties"][field])
+    schema: dict[str, Any] = dict(_properties(model)[field])
     for kind in schema.pop("anyOf", ()):
         schema |= {"optional": True} if kind == {"type": "null"} else kind
     return schema
+
+
+@cache
+def _properties(model: Any) -> dict[str, Any]:
+    properties: dict[str, Any] = model.model_json_schema()["properties"]
+    return properties
 
 
 def bounds(model: Any, field: str) -> dict[str, Any]:

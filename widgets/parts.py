@@ -17,6 +17,10 @@ STYLE = """<style>
 .yk-row { flex-flow: row wrap; align-items: center; gap: 4px; }
 .yk-status { line-height: 1.45; padding: 0; color: var(--jp-ui-font-color1, inherit); }
 .yk-status.yk-error { border-left: 3px solid var(--jp-error-color1, #c62828); padding-left: 8px; }
+.yk-table { overflow-x: auto; }
+.yk-table table { border-collapse: collapse; font-size: 12px; }
+.yk-table th, .yk-table td { text-align: left; padding: 3px 14px 3px 0; white-space: nowrap; vertical-align: top;
+  border-bottom: 1px solid var(--jp-border-color2, rgba(128, 128, 128, .3)); }
 .yk-code pre { background: var(--jp-layout-color2, rgba(128, 128, 128, .15)); color: var(--jp-ui-font-color1, inherit);
   padding: 8px 10px; margin: 2px 0 8px; overflow-x: auto; border-radius: 4px;
   font: 12px/1.5 var(--jp-code-font-family, monospace); }

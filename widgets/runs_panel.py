@@ -48,6 +48,7 @@ class RunsPanel(w.VBox):
         self.table = w.HTML().add_class("yk-code")
         self.chart_box = w.VBox()
         self.canvas = DetectionCanvas(min_score=0.25)
+        self.canvas.layout.display = "none"  # until two runs are compared
         self.epochs = w.BoundedIntText(value=100, min=1, max=100_000, description="to epochs", style=LABEL)
         self._build_buttons()
         self.list.observe(lambda _: self._show(), "value")
@@ -164,6 +165,7 @@ class RunsPanel(w.VBox):
             return
         self.status.say("Loading the weights…")
         self.canvas.show([])
+        self.canvas.layout.display = ""
         self.job = Job(self._pages(folders, weights), lambda page: self.canvas.extend([page]), self._looked)
 
     def _pages(self, folders: Sequence[Path], weights: Sequence[Path | None]) -> Generator[Page, None, None]:
@@ -225,7 +227,7 @@ def table_html(found: Sequence[Any]) -> str:
     rows = [
         [
             one.folder.name,
-            one.state if not one.words else f"{one.state}: {one.words[:80]}",
+            one.words[:80] if one.state in ("failed", "lost") else one.state,
             "none yet" if one.best_ap is None else f"{one.best_ap:.3f} (epoch {one.best_epoch})",
             f"{one.epochs} of {one.planned_epochs or '?'}",
             duration(one.seconds),
@@ -239,7 +241,7 @@ def table_html(found: Sequence[Any]) -> str:
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>" for row in rows
     )
-    return f'<div style="overflow-x:auto"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="yk-table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _line(one: Any) -> str:

@@ -39,11 +39,15 @@ class TrainPanel(w.VBox):
             control.observe(lambda _: self._sync(), "value")
         more = w.Accordion([w.Box([*self.more.values()]).add_class("yk-fields")], titles=["More settings"])
         fields = w.Box([*self.main.values()]).add_class("yk-fields")
-        actions = w.Box(
-            [self.start, self.pause, self.stop, self.checkpoint, self.runs, self.watch]
-        ).add_class("yk-row")
-        super().__init__([w.HTML(STYLE), fields, more, actions, self.status, self.code, self.view])
+        actions = w.Box([self.start, self.pause, self.stop, self.checkpoint]).add_class("yk-row")
+        earlier = w.Box([self.runs, self.watch]).add_class("yk-row")
+        super().__init__([w.HTML(STYLE), fields, more, actions, earlier, self.status, self.code, self.view])
         self.add_class("yk-panel")
+        # all of them: a button that answers before the field that was changed before it would start another run
+        answers_at_once(
+            *remembered.values(), self.start, self.pause, self.stop, self.checkpoint, self.runs, self.watch,
+            self.view.smoothing, self.code.button,
+        )  # fmt: skip
         self._sync()
         self._sync_buttons("none")
         self.status.say(self.choices.problem or "Choose data, then press Start.")
@@ -98,20 +102,19 @@ class TrainPanel(w.VBox):
             description="Runs", options=[("none yet", "")], style=LABEL, layout=w.Layout(width="330px")
         )
         self.watch = button("Watch", self.attach, "Show the chosen run from its first step on")
-        answers_at_once(self.start, self.pause, self.stop, self.checkpoint, self.watch)
 
     # ------------------------------------------------------------------------------------ what is asked for
 
     @property
     def project(self) -> Path:
         """The folder of runs: as asked, below the panel's folder."""
-        return self.folder / self.more["project"].value
+        return (self.folder / self.more["project"].value).resolve()
 
     def settings(self) -> dict[str, Any]:
-        """The settings that differ from the defaults, as ``TrainConfig`` takes them.
+        """The settings that differ from the defaults, checked, as ``TrainConfig`` has them.
 
         Raises:
-            UsageError: a choice that is missing.
+            UsageError: a choice that is missing, or a value that the config refuses.
         """
         model = yolov9kit.TrainConfig
         data = yolov9kit.sample_data() if self.data.value == SAMPLE else self.data_path.value.strip()
@@ -129,14 +132,14 @@ class TrainPanel(w.VBox):
         found |= settings_of(model, {name: self.main[name] for name in plain})
         found |= settings_of(model, self.more)
         found["project"] = str(self.project)
-        return found
+        checked = model(**found).model_dump()
+        return {name: str(v) if isinstance(v := checked[name], Path) else v for name in found}
 
     def _sync(self) -> None:
         self.data_path.layout.display = "" if self.data.value == OTHER else "none"
         self.weights_path.layout.display = "" if self.weights.value == OTHER else "none"
         try:
             settings = self.settings()
-            yolov9kit.TrainConfig(**settings)
         except yolov9kit.KitError as error:
             self.code.set(f"# {error}", f"# {error}")
             return
@@ -229,7 +232,7 @@ class TrainPanel(w.VBox):
         self.stop.disabled = self.checkpoint.disabled = state not in ("starting", "running", "paused")
         self.pause.disabled = state not in ("running", "paused")
         self.pause.description = "Resume" if state == "paused" else "Pause"
-        if not alive and state != "none":
+        if state != "none":
             self.refresh_runs()
 
     def _ipython_display_(self) -> None:
@@ -268,6 +271,6 @@ def command_line(settings: dict[str, Any]) -> str:
     taken = ("data", "weights", "size", "epochs", "batch", "image_size")
     for name, value in settings.items():
         if name not in taken:
-            value = ",".join(value) if isinstance(value, list) else value
+            value = ",".join(map(str, value)) if isinstance(value, tuple) else value
             words += ["--set", f"{name}={value}"]
     return shlex.join(words)

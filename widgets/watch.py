@@ -23,7 +23,14 @@ SMOOTHING = 0.9
 
 CURVES = (
     Plot("loss", "Training loss a picture", series=("total", "box", "cls", "dfl"), minimum=0),
-    Plot("scores", "AP on the validation pictures", series=("AP 50-95", "AP 50"), minimum=0, x_name="epoch"),
+    Plot(
+        "scores",
+        "AP on the validation pictures",
+        series=("AP 50-95", "AP 50"),
+        minimum=0,
+        maximum=0.1,
+        x_name="epoch",
+    ),
     Plot(
         "val", "Validation loss a picture", series=("total", "box", "cls", "dfl"), minimum=0, x_name="epoch"
     ),
@@ -48,13 +55,14 @@ _EPOCH_LINES = (
     ("val", "dfl", "val_dfl"),
 )
 STRIPS = (
-    ("gpu_percent", Plot("gpu_percent", "GPU busy", "%", minimum=0, maximum=100, kind="strip", height=70)),
-    ("gpu_memory_mib", Plot("gpu_memory_mib", "GPU memory", "MiB", minimum=0, kind="strip", height=70)),
-    ("power_w", Plot("power_w", "GPU power", "W", minimum=0, kind="strip", height=70)),
-    ("temperature_c", Plot("temperature_c", "GPU temperature", "°C", minimum=0, kind="strip", height=70)),
-    ("cpu_percent", Plot("cpu_percent", "CPU", "%", minimum=0, maximum=100, kind="strip", height=70)),
-    ("ram_process_mib", Plot("ram_process_mib", "RAM of the run", "MiB", minimum=0, kind="strip", height=70)),
+    Plot("gpu_percent", "GPU busy", "%", minimum=0, maximum=100, kind="strip", height=70),
+    Plot("gpu_memory_mib", "GPU memory", "MiB", minimum=0, kind="strip", height=70),
+    Plot("power_w", "GPU power", "W", minimum=0, kind="strip", height=70),
+    Plot("temperature_c", "GPU temperature", "°C", minimum=0, kind="strip", height=70),
+    Plot("cpu_percent", "CPU", "%", minimum=0, maximum=100, kind="strip", height=70),
+    Plot("ram_process_mib", "RAM of the run", "MiB", minimum=0, kind="strip", height=70),
 )
+"""Each is named after the telemetry that it shows."""
 
 
 class RunView(w.VBox):
@@ -74,9 +82,10 @@ class RunView(w.VBox):
         )  # fmt: skip
         self.smoothing.observe(lambda _: self._draw(everything=True), "value")
         self.chart = Chart(CURVES)
-        self.strips = Chart([plot for _, plot in STRIPS], min_width=200)
-        self.strips_note = w.HTML()
+        self.strips: Chart | None = None  # made when it is known what there is to show
+        self.strips_box, self.strips_note = w.VBox(), w.HTML()
         self.canvas = DetectionCanvas(min_score=0.25)
+        self.canvas.layout.display = "none"  # until there are pictures
         self.canvas_title = w.HTML()
         self._sampler: Any = None
         self._sampled = 0
@@ -85,7 +94,7 @@ class RunView(w.VBox):
         self.on_change: Any = None
         super().__init__(
             [
-                self.words, self.progress, self.smoothing, self.chart, self.strips_note, self.strips,
+                self.words, self.progress, self.smoothing, self.chart, self.strips_note, self.strips_box,
                 self.canvas_title, self.canvas,
             ]
         )  # fmt: skip
@@ -101,9 +110,8 @@ class RunView(w.VBox):
         self.curves = yolov9kit.Curves()
         self._drawn, self._examples_epoch = (-1, -1), -1
         self.chart.clear()
-        self.strips.clear()
         self.canvas.show([])
-        self.canvas_title.value = ""
+        self.canvas.layout.display, self.canvas_title.value = "none", ""
         self.job = Job(self._ticks(run), lambda _: None, self._ended)
 
     def leave(self) -> None:
@@ -115,11 +123,14 @@ class RunView(w.VBox):
         if self._sampler is not None:
             self._sampler.stop()
             self._sampler = None
+        if self.strips is not None:
+            self.strips_box.children, self.strips_note.value = (), ""
+            self.strips.close()
+            self.strips = None
 
     def close(self) -> None:
         self.leave()
         self.chart.close()
-        self.strips.close()
         self.canvas.close()
         super().close()
 
@@ -179,21 +190,17 @@ class RunView(w.VBox):
         if self._sampler is None:
             return
         samples, self._sampled = self._sampler.since(self._sampled)
-        missing = self._sampler.facts.missing
-        for name, plot in STRIPS:
-            if name in missing:
-                self.strips.note(plot.key, missing[name])
-            elif samples:
-                times, values = yolov9kit.telemetry_series(samples, name)
-                self.strips.append(plot.key, "value", times, values)
-        self.strips_note.value = f"<small>{html.escape(self._about_strips())}</small>"
+        if not samples:
+            return
+        if self.strips is None:
+            missing = self._sampler.facts.missing
+            self.strips = Chart([plot for plot in STRIPS if plot.key not in missing], min_width=200)
+            self.strips_box.children = [self.strips]
+            self.strips_note.value = f"<small>{html.escape(about_strips(self._sampler.facts))}</small>"
+        for plot in STRIPS:
+            if plot.key not in self._sampler.facts.missing:
+                self.strips.append(plot.key, "value", *yolov9kit.telemetry_series(samples, plot.key))
         self.strips.flush()
-
-    def _about_strips(self) -> str:
-        facts = self._sampler.facts
-        name = f"{facts.device}: {facts.name}. " if facts.name else ""
-        busy = f"GPU busy is the {yolov9kit.UTILISATION}. " if facts.name else ""
-        return name + busy + "CPU and RAM are of this machine; RAM of the run counts all its processes."
 
     def _draw_examples(self, run: Any) -> None:
         evaluation = self.curves.evaluation
@@ -208,6 +215,7 @@ class RunView(w.VBox):
             Page(e.path.name, partial(yolov9kit.read_image, e.path), {"truth": e.truth, "found": e.found})
             for e in examples
         ]
+        self.canvas.layout.display = ""
         self.canvas.show(pages)
         self.canvas.page = min(page, len(pages) - 1)
         self.canvas_title.value = (
@@ -230,6 +238,18 @@ class RunView(w.VBox):
 
     def _ipython_display_(self) -> None:
         self.copy.show_below(self)
+
+
+def about_strips(facts: Any) -> str:
+    """What the strips show, and what they cannot show, in words."""
+    words = [f"{facts.device}: {facts.name}."] if facts.name else []
+    shown = [plot for plot in STRIPS if plot.key not in facts.missing]
+    if any(plot.key == "gpu_percent" for plot in shown):
+        words.append(f"GPU busy is the {yolov9kit.UTILISATION}.")
+    for reason in dict.fromkeys(facts.missing.get(plot.key) for plot in STRIPS):
+        names = [plot.title for plot in STRIPS if reason and facts.missing.get(plot.key) == reason]
+        words += [f"{', '.join(names)}: not shown, {reason}."] if names else []
+    return " ".join([*words, "CPU is the whole machine's, RAM that of all processes of the run."])
 
 
 def run_html(run: Any, state: str, curves: Any) -> str:
