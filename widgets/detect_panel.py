@@ -93,7 +93,7 @@ class DetectPanel(w.VBox):
         fields = w.Box([*self.controls.values(), self.upload]).add_class("yk-fields")
         actions = w.Box([self.start, self.stop, self.progress]).add_class("yk-row")
         super().__init__([w.HTML(STYLE), fields, actions, self.status, self.code, self.canvas])
-        self.add_class("yk-panel")
+        self.add_class("yk-panel").add_class("yk-detect")
         self.status.say(self.choices.problem or "Choose weights and pictures, then press Detect.")
 
     def _build_controls(self) -> None:

@@ -59,7 +59,7 @@ class RunsPanel(w.VBox):
                 self.chart_box, self.canvas,
             ]
         )  # fmt: skip
-        self.add_class("yk-panel")
+        self.add_class("yk-panel").add_class("yk-runs")
         self.refresh()
 
     def _build_buttons(self) -> None:

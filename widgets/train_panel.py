@@ -42,7 +42,7 @@ class TrainPanel(w.VBox):
         actions = w.Box([self.start, self.pause, self.stop, self.checkpoint]).add_class("yk-row")
         earlier = w.Box([self.runs, self.watch]).add_class("yk-row")
         super().__init__([w.HTML(STYLE), fields, more, actions, earlier, self.status, self.code, self.view])
-        self.add_class("yk-panel")
+        self.add_class("yk-panel").add_class("yk-train")
         # all of them: a button that answers before the field that was changed before it would start another run
         answers_at_once(
             *remembered.values(), self.start, self.pause, self.stop, self.checkpoint, self.runs, self.watch,

@@ -14,21 +14,21 @@ pytestmark = pytest.mark.browser
 
 NOTEBOOK = "notebooks/00_workbench.ipynb"
 CELL = 1
+DETECT = ".jp-OutputArea .yk-detect"
 
 
 def ready(page: Any, timeout_ms: int = 60_000) -> Any:
     """The canvas, once it shows a picture."""
-    canvas = page.locator(".jp-OutputArea .yk-canvas").first
+    canvas = page.locator(f"{DETECT} .yk-canvas").first
     canvas.wait_for(timeout=timeout_ms)
-    page.wait_for_selector(".jp-OutputArea .yk-canvas[data-state=ready]", timeout=timeout_ms)
+    page.wait_for_selector(f"{DETECT} .yk-canvas[data-state=ready]", timeout=timeout_ms)
     return canvas
 
 
 def detect(visit: Any, timeout_ms: int = 180_000) -> Any:
     """Press Detect and wait for the end."""
-    panel = visit.page.locator(".jp-OutputArea")
-    panel.get_by_role("button", name="Detect", exact=True).first.click()
-    visit.page.wait_for_selector(".jp-OutputArea .yk-status:has-text('done:')", timeout=timeout_ms)
+    visit.page.locator(DETECT).get_by_role("button", name="Detect", exact=True).click()
+    visit.page.wait_for_selector(f"{DETECT} .yk-status:has-text('done:')", timeout=timeout_ms)
     return ready(visit.page)
 
 
@@ -58,10 +58,11 @@ def set_number(canvas: Any, label: str, value: str) -> None:
 
 
 def test_first_minute(visit: Callable[..., Any]) -> None:
-    """A fresh clone without weights: random weights on the sample pictures."""
+    """Random weights on the sample pictures: they need no file."""
     visitor = visit()
     visitor.open(NOTEBOOK)
     visitor.run_cell(CELL)
+    visitor.page.locator(DETECT).get_by_label("Weights").select_option(label="random weights")
     canvas = detect(visitor)
     assert canvas.get_attribute("data-page") == "0"
     set_number(canvas, "Confidence, number", "0.25")  # random weights start at 0.6, which leaves few
@@ -79,8 +80,8 @@ def test_first_minute(visit: Callable[..., Any]) -> None:
     visitor.page.wait_for_selector(".yk-canvas[data-page='1'][data-state=ready]")
     assert "comm_msg" in visitor.kernel_messages  # paging asks the kernel for the next picture
 
-    visitor.page.get_by_role("button", name="Show code").click()
-    code = visitor.page.locator(".yk-code pre").first
+    visitor.page.locator(DETECT).get_by_role("button", name="Show code").click()
+    code = visitor.page.locator(f"{DETECT} .yk-code pre").first
     code.wait_for()
     assert "from yolov9kit import Detector, untrained" in code.inner_text()
 
@@ -90,8 +91,8 @@ def test_reload_and_restart(visit: Callable[..., Any]) -> None:
     visitor.open(NOTEBOOK)
     visitor.run_cell(CELL)
     page = visitor.page
-    page.get_by_label("Image size").fill("320")
-    page.get_by_label("Image size").press("Enter")
+    page.locator(DETECT).get_by_label("Image size").fill("320")
+    page.locator(DETECT).get_by_label("Image size").press("Enter")
     canvas = detect(visitor)
     set_number(canvas, "Confidence, number", "0.55")
     visitor.evaluate("context.save()")
@@ -99,14 +100,14 @@ def test_reload_and_restart(visit: Callable[..., Any]) -> None:
     visitor.open(NOTEBOOK, fresh=False)  # reload with a live kernel
     canvas = ready(page)
     assert canvas.get_by_label("Confidence, number", exact=True).input_value() == "0.55"
-    assert page.get_by_label("Image size").input_value() == "320"
+    assert page.locator(DETECT).get_by_label("Image size").input_value() == "320"
     assert page.locator(".jp-OutputArea details summary", has_text="Static copy").count() == 1
 
     visitor.evaluate("sessionContext.session.kernel.restart()")
     visitor.idle()
     visitor.run_cell(CELL)
-    page.get_by_label("Image size").wait_for()
-    assert page.get_by_label("Image size").input_value() == "320"  # from panel_state.json
+    page.locator(DETECT).get_by_label("Image size").wait_for()
+    assert page.locator(DETECT).get_by_label("Image size").input_value() == "320"  # from panel_state.json
     visitor.evaluate("sessionContext.shutdown()")
 
 
@@ -116,12 +117,12 @@ def test_real_weights_on_real_boards(visit: Callable[..., Any], shared: Path) ->
     visitor.open(NOTEBOOK)
     visitor.run_cell(CELL)
     page = visitor.page
-    page.get_by_label("Weights").select_option(label="another file")
-    page.get_by_label("File", exact=True).fill(str(folder / "official-yolov9-t-deeppcb.pt"))
-    page.get_by_role("combobox", name="Pictures").select_option(label="folder or file")
-    page.get_by_label("Path", exact=True).fill(str(folder / "images"))
-    page.get_by_label("Image size").fill("640")
-    page.get_by_label("Compare with").select_option(label="bf16")
+    page.locator(DETECT).get_by_label("Weights").select_option(label="another file")
+    page.locator(DETECT).get_by_label("File", exact=True).fill(str(folder / "official-yolov9-t-deeppcb.pt"))
+    page.locator(DETECT).get_by_role("combobox", name="Pictures").select_option(label="folder or file")
+    page.locator(DETECT).get_by_label("Path", exact=True).fill(str(folder / "images"))
+    page.locator(DETECT).get_by_label("Image size").fill("640")
+    page.locator(DETECT).get_by_label("Compare with").select_option(label="bf16")
     canvas = detect(visitor)
     set_number(canvas, "Confidence, number", "0.05")
     wanted = json.loads((folder / "detections.json").read_text())["detections"][
