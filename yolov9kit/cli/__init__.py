@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from yolov9kit.cli import detect, lab, tools, train, val
+from yolov9kit.cli import app, detect, lab, tools, train, val
 from yolov9kit.errors import KitError, UsageError
 
 SCRIPTS = {
@@ -63,6 +63,7 @@ def _dispatch(words: list[str]) -> int:
         "convert": ("any YOLOv9 weights file to deployed .safetensors, outputs proved equal", tools.convert),
         "fetch": ("download released weights, on request only", tools.fetch),
         "lab": ("open the workbench in JupyterLab", lab.lab),
+        "app": ("open the workbench as a page without code, by Voila", app.app),
         "env": ("what this machine can do, with advice", tools.env),
     }
     if not words or words[0] in ("-h", "--help", "help"):
