@@ -29,6 +29,9 @@ class TrainPanel(w.VBox):
     def __init__(self, folder: str | Path = ".", state_file: str | Path | None = "train_state.json") -> None:
         self.folder = Path(folder)
         self._launching: threading.Thread | None = None
+        self._lock = (
+            threading.RLock()
+        )  # buttons, the launching thread and the view's thread all change the list
         self._build_controls()
         self.status, self.code, self.view = Status(), CodeView(), RunView()
         self.view.on_change = self._sync_buttons
@@ -212,12 +215,13 @@ class TrainPanel(w.VBox):
 
     def refresh_runs(self) -> None:
         """Read the folder of runs again."""
-        found = yolov9kit.runs(self.project)
-        chosen = self.view.run.folder if self.view.run is not None else None
-        options = [(f"{one.folder.name} ({one.state})", str(one.folder)) for one in found]
-        self.runs.options = options or [("none yet", "")]
-        if chosen is not None and str(chosen) in [path for _, path in options]:
-            self.runs.value = str(chosen)
+        with self._lock:
+            found = yolov9kit.runs(self.project)
+            chosen = self.view.run.folder if self.view.run is not None else None
+            options = [(f"{one.folder.name} ({one.state})", str(one.folder)) for one in found]
+            self.runs.options = options or [("none yet", "")]
+            if chosen is not None and str(chosen) in [path for _, path in options]:
+                self.runs.value = str(chosen)
 
     def _attach_to_what_is_alive(self) -> None:
         alive = [one for one in yolov9kit.runs(self.project) if one.state not in yolov9kit.RUN_ENDED]

@@ -1,6 +1,7 @@
 """A run as it goes: curves, strips, what it finds on some pictures, and words. The run knows nothing of it."""
 
 import html
+import threading
 import time
 from collections.abc import Generator
 from functools import partial
@@ -70,6 +71,7 @@ class RunView(w.VBox):
 
     def __init__(self, run: Any = None) -> None:
         self.run: Any = None
+        self._lock = threading.RLock()  # the smoothing is moved while the thread that follows draws
         self.curves = yolov9kit.Curves()
         self.job: Job | None = None
         self.copy = StaticCopy()
@@ -139,7 +141,8 @@ class RunView(w.VBox):
         while True:
             began = time.monotonic()
             state = run.state  # before the reports: an end that is seen has all its reports there
-            changed = self.curves.update(run)
+            with self._lock:
+                changed = self.curves.update(run)
             if self._sampler is None and state in ("running", "paused") and self.curves.start is not None:
                 self._start_sampling(run)
             self._draw()
@@ -166,6 +169,11 @@ class RunView(w.VBox):
     # ------------------------------------------------------------------------------------ drawing
 
     def _draw(self, everything: bool = False) -> None:
+        with self._lock:
+            self._set_lines(everything)
+        self.chart.flush()
+
+    def _set_lines(self, everything: bool) -> None:
         curves = self.curves
         step, evaluation = curves.step, len(curves.line("ap").x)
         if everything or step != self._drawn[0]:
@@ -179,7 +187,6 @@ class RunView(w.VBox):
                 line = curves.line(name)
                 self.chart.set(key, series, line.x, line.y)
         self._drawn = step, evaluation
-        self.chart.flush()
 
     def _start_sampling(self, run: Any) -> None:
         device = str(self.curves.start["device"]).split()[0]  # type: ignore[index]

@@ -116,7 +116,7 @@ def test_a_killed_kernel_ends_no_run_and_a_new_one_finds_it(
     visitor.open(NOTEBOOK, fresh=False)  # a reload with a live kernel shows the same run, from its first step
     panel.locator(".yk-run-words", has_text=run.folder.name).wait_for(timeout=60_000)
 
-    kernel = _kernel_of(os.getpid(), run.pid)
+    kernel = _process_of(visitor.evaluate("sessionContext.session.kernel.id"))
     os.kill(kernel, signal.SIGKILL)
     before = steps(run.folder)
     until(lambda: steps(run.folder) > before + 2, "the run ended with the kernel")
@@ -132,14 +132,13 @@ def test_a_killed_kernel_ends_no_run_and_a_new_one_finds_it(
     visitor.evaluate("sessionContext.shutdown()")
 
 
-def _kernel_of(test: int, trainer: int | None) -> int:
-    """The notebook's kernel, among the descendants of this test."""
+def _process_of(kernel_id: str) -> int:
+    """The process of a kernel: its connection file, named after the kernel, is one of its arguments."""
     import psutil
 
-    kernels = [
+    (found,) = [
         p.pid
-        for p in psutil.Process(test).children(recursive=True)
-        if "ipykernel_launcher" in " ".join(p.cmdline())
+        for p in psutil.Process(os.getpid()).children(recursive=True)
+        if f"kernel-{kernel_id}.json" in " ".join(p.cmdline())
     ]
-    assert trainer not in kernels and len(kernels) == 1
-    return kernels[0]
+    return found
