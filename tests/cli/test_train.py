@@ -64,6 +64,8 @@ def test_the_articles_line_means_their_run() -> None:
         warmup_bias_lr=0.1,
         min_items=0,
         close_mosaic=15,
+        mixup=0.15,
+        scale=0.9,
         name="yolov9-s-bf16",
     )
     assert any(note.startswith("optimizer sgd: lr0 0.01 of hyp.scratch-high.yaml") for note in about)

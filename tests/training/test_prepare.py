@@ -59,7 +59,27 @@ def test_every_augmentation_knob_reaches_the_pictures() -> None:
         data="x", mosaic=0.1, mixup=0.2, degrees=3, translate=0.4, scale=0.5, shear=6, hsv_h=0.7, hsv_s=0.8,
         hsv_v=0.9, flip_lr=0.11, flip_ud=0.12,
     )  # fmt: skip
-    assert tuple(vars(augmentation(config)).values()) == (0.1, 0.2, 3, 0.4, 0.5, 6, 0.7, 0.8, 0.9, 0.11, 0.12)
+    assert tuple(vars(augmentation(config, 10)).values()) == (
+        0.1,
+        0.2,
+        3,
+        0.4,
+        0.5,
+        6,
+        0.7,
+        0.8,
+        0.9,
+        0.11,
+        0.12,
+    )
+
+
+@pytest.mark.parametrize(("steps", "mixup", "scale"), [(9_999, 0.0, 0.5), (10_000, 0.15, 0.9)])
+def test_short_runs_get_milder_pictures_unless_asked(steps: int, mixup: float, scale: float) -> None:
+    chosen = augmentation(TrainConfig(data="x"), steps)
+    assert (chosen.mixup, chosen.scale) == (mixup, scale)
+    asked = augmentation(TrainConfig(data="x", mixup=0.3, scale=0.2), steps)
+    assert (asked.mixup, asked.scale) == (0.3, 0.2)
 
 
 @pytest.mark.parametrize(

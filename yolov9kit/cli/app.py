@@ -61,7 +61,13 @@ def app_notebook(folder: Path) -> Path:
     target = cache / "app" / "workbench.ipynb"
     state = folder / "panel_state.json"
     source = f"from widgets import Workbench\n\nWorkbench({str(folder)!r}, {str(state)!r})"
-    cell: dict[str, object] = {"cell_type": "code", "execution_count": None, "id": "workbench", "metadata": {}, "outputs": []}
+    cell: dict[str, object] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "workbench",
+        "metadata": {},
+        "outputs": [],
+    }
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     record = {
         "cells": [{**cell, "source": source}],

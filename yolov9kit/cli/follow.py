@@ -222,7 +222,9 @@ def start_block(report: StartReport) -> str:
         ("device", report.device),
         ("precision", report.precision),
         ("optimizer", report.optimizer),
-        *([("average", report.average)] if report.average else []),  # journals of older versions have none
+        # journals of older versions have neither
+        *([("average", report.average)] if report.average else []),
+        *([("pictures", report.augmentation)] if report.augmentation else []),
         ("steps", report.mode),
         ("train", report.train_data),
         ("val", report.val_data),

@@ -74,7 +74,7 @@ class TrainBatches:
             raise UsageError(
                 f"{len(pictures)} pictures prepared at {pictures.size} px do not fit {len(samples)} samples, {size} px"
             )
-        self.batch = batch
+        self.batch, self.augment = batch, augment
         self._pictures = pictures
         self._recipe = _TrainRecipe(
             size,

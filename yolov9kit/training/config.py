@@ -115,10 +115,18 @@ class TrainConfig(BaseModel):
     close_mosaic: int = Field(
         default=15, ge=0, description="last epochs without mosaic and mixup; at most half of the run"
     )
-    mixup: Share = Field(default=0.15, description="share of mosaics blended with another")
+    mixup: Share | None = Field(
+        default=None,
+        description="share of mosaics blended with another; none: the paper's 0.15, in short runs 0",
+    )
     degrees: float = Field(default=0.0, ge=0, le=180, description="largest rotation, degrees")
     translate: Share = Field(default=0.1, description="largest shift, as a share of the side")
-    scale: float = Field(default=0.9, ge=0, lt=1, description="largest enlargement or reduction, as a share")
+    scale: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="largest enlargement or reduction, as a share; none: the paper's 0.9, in short runs 0.5",
+    )
     shear: float = Field(default=0.0, ge=0, lt=90, description="largest shear, degrees")
     hsv_h: float = Field(
         default=0.015, ge=0, le=1, description="largest change of hue, as a share of the circle"

@@ -41,6 +41,7 @@ class StartReport:
     total_steps: int
     first_step: int = 0
     average: str = ""
+    augmentation: str = ""
     notes: tuple[str, ...] = ()
 
 
