@@ -93,6 +93,7 @@ class RunView(w.VBox):
         self._sampled = 0
         self._examples_epoch = -1
         self._drawn: tuple[int, int] = (-1, -1)
+        self._copied: Any = None
         self.on_change: Any = None
         super().__init__(
             [
@@ -110,7 +111,7 @@ class RunView(w.VBox):
         self.leave()
         self.run = run
         self.curves = yolov9kit.Curves()
-        self._drawn, self._examples_epoch = (-1, -1), -1
+        self._drawn, self._examples_epoch, self._copied = (-1, -1), -1, None
         self.chart.clear()
         self.canvas.show([])
         self.canvas.layout.display, self.canvas_title.value = "none", ""
@@ -233,7 +234,9 @@ class RunView(w.VBox):
         curves, total = self.curves, self.curves.total_steps
         self.progress.value = curves.step / total if total else 0.0
         self.words.value = run_html(run, state, curves)
-        if state in yolov9kit.RUN_ENDED or curves.evaluation is not None:
+        worth_keeping = (state in yolov9kit.RUN_ENDED, curves.evaluation and curves.evaluation["epoch"])
+        if worth_keeping != self._copied:  # at each evaluation and at the end: it is large for a message
+            self._copied = worth_keeping
             self.copy.update(self.static_html(run, state))
 
     def static_html(self, run: Any, state: str) -> str:
@@ -288,7 +291,7 @@ def run_html(run: Any, state: str, curves: Any) -> str:
         ]
         notes = "".join(f"<div>{html.escape(str(note))}</div>" for note in start["notes"])
         words += f"<div><small>{html.escape('; '.join(map(str, facts)))}</small></div>{notes}"
-    return f'<div role="status" aria-live="polite">{words}</div>'
+    return f"<div>{words}</div>"  # not read aloud: it changes four times a second
 
 
 def _state_words(run: Any, state: str) -> str:

@@ -210,6 +210,7 @@ def test_u04_five_hundred_steps_a_second_are_few_messages(tmp_path: Path) -> Non
     sent: list[float] = []
     for widget in (view.chart, view.words, view.progress, view.canvas, view.canvas_title, view.strips_note):
         widget.comm.send = lambda *_, **__: sent.append(time.monotonic())  # type: ignore[method-assign,union-attr]
+    view.copy.update = lambda text: sent.append(time.monotonic())  # type: ignore[method-assign]
     total = 2000
     with (tmp_path / "journal.jsonl").open("a") as journal:
 
