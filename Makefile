@@ -103,7 +103,8 @@ test-compiled: ready
 
 # Alone on the machine: JupyterLab, a kernel and Chromium want it.
 test-browser: ready
-	$(BIN)/python -m pytest -m browser tests/browser tests/widgets || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -m browser tests/browser || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -m browser tests/widgets || [ $$? -eq 5 ]
 
 test-js:
 ifneq ($(JS_TESTS),)
