@@ -117,7 +117,7 @@ class RunsPanel(w.VBox):
         for one, name in zip(chosen, names, strict=True):
             curves = yolov9kit.Curves()
             try:
-                curves.update(yolov9kit.attach(one.folder))
+                curves.update(one.folder)
             except yolov9kit.KitError as error:
                 self.status.complain(error)
                 continue

@@ -198,7 +198,7 @@ class TrainPanel(w.VBox):
             return
         try:
             if action == "stop":
-                run.stop(timeout=0)
+                run.stop(timeout=0.0)
                 self.status.say("Stopping: the step is finished and the state saved.")
             else:
                 getattr(run, action)()

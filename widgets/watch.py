@@ -65,6 +65,8 @@ STRIPS = (
 )
 """Each is named after the telemetry that it shows."""
 
+ALWAYS = ("cpu_percent", "ram_process_mib")
+
 
 class RunView(w.VBox):
     """Follows a run from its first report on: a handle is given here or to ``show``, also that of an ended run."""
@@ -90,6 +92,7 @@ class RunView(w.VBox):
         self.canvas.layout.display = "none"  # until there are pictures
         self.canvas_title = w.HTML()
         self._sampler: Any = None
+        self._strips: list[Plot] = []
         self._sampled = 0
         self._examples_epoch = -1
         self._drawn: tuple[int, int] = (-1, -1)
@@ -143,7 +146,7 @@ class RunView(w.VBox):
             began = time.monotonic()
             state = run.state  # before the reports: an end that is seen has all its reports there
             with self._lock:
-                changed = self.curves.update(run)
+                changed = self.curves.update(run.folder)
             if self._sampler is None and state in ("running", "paused") and self.curves.start is not None:
                 self._start_sampling(run)
             self._draw()
@@ -202,10 +205,12 @@ class RunView(w.VBox):
             return
         if self.strips is None:
             missing = self._sampler.facts.missing
-            self.strips = Chart([plot for plot in STRIPS if plot.key not in missing], min_width=200)
+            # what has no value yet, as the processor's load before its second reading, may have one later
+            self._strips = [plot for plot in STRIPS if plot.key not in missing or plot.key in ALWAYS]
+            self.strips = Chart(self._strips, min_width=200)
             self.strips_box.children = [self.strips]
             self.strips_note.value = f"<small>{html.escape(about_strips(self._sampler.facts))}</small>"
-        for plot in STRIPS:
+        for plot in self._strips:
             if plot.key not in self._sampler.facts.missing:
                 self.strips.append(plot.key, "value", *yolov9kit.telemetry_series(samples, plot.key))
         self.strips.flush()
@@ -256,7 +261,7 @@ def about_strips(facts: Any) -> str:
     shown = [plot for plot in STRIPS if plot.key not in facts.missing]
     if any(plot.key == "gpu_percent" for plot in shown):
         words.append(f"GPU busy is the {yolov9kit.UTILISATION}.")
-    for reason in dict.fromkeys(facts.missing.get(plot.key) for plot in STRIPS):
+    for reason in dict.fromkeys(facts.missing.get(plot.key) for plot in STRIPS if plot.key not in ALWAYS):
         names = [plot.title for plot in STRIPS if reason and facts.missing.get(plot.key) == reason]
         words += [f"{', '.join(names)}: not shown, {reason}."] if names else []
     return " ".join([*words, "CPU is the whole machine's, RAM that of all processes of the run."])

@@ -103,7 +103,7 @@ def test_v10_the_best_of_a_journal_is_the_score_of_the_best_file(
     data = tmp_path / "data.yaml"
     data.write_text(boards.read_text() + "train: images\n")
     run = TrainConfig(
-        data=data, weights=shared / "checkpoints" / FILES[0], epochs=2, batch=8, image_size=160, lr0=1e-3,
+        data=data, weights=shared / "checkpoints" / FILES[0], epochs=2, batch=8, image_size=160, lr0=1e-5,
         device="cpu", workers=0, project=tmp_path / "runs",
     )  # fmt: skip
     scored = [report for report in train(run) if isinstance(report, EvaluationReport)]

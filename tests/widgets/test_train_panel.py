@@ -55,6 +55,12 @@ def until(is_so: Callable[[], Any]) -> Any:
     return found
 
 
+def followed(view: RunView, steps: int) -> None:
+    """Wait until the view has drawn so many steps; a view that gave up says why."""
+    until(lambda: view.curves.step >= steps or (view.job and view.job.error))
+    assert view.job is not None and view.job.error is None, view.words.value
+
+
 def started(panel: TrainPanel) -> Any:
     """Press Start; the run that is watched then."""
     before = panel.view.run
@@ -140,7 +146,7 @@ def test_u02_a_run_is_watched_to_its_end_and_nothing_is_printed(
 def test_u03_pause_checkpoint_and_stop_then_start_again(panel: TrainPanel) -> None:
     panel.epochs.value = 100_000
     run = started(panel)
-    until(lambda: panel.view.curves.step >= 2)
+    followed(panel.view, 2)
     panel.pause.click()
     until(lambda: run.state == "paused" and panel.pause.description == "Resume")
     held = panel.view.curves.step
@@ -161,10 +167,10 @@ def test_a_panel_of_a_new_kernel_finds_the_run_and_both_agree(
 ) -> None:
     panel.epochs.value = 100_000
     run = started(panel)
-    until(lambda: panel.view.curves.step >= 2)
+    followed(panel.view, 2)
     other = TrainPanel(tmp_path, None)
     assert other.view.run == run and "going on" in other.status.text
-    until(lambda: other.view.curves.step >= 3)
+    followed(other.view, 3)
     assert other.view.curves.line("total").x[0] == 1  # from its first step on
     until(lambda: not other.stop.disabled)
     other.stop.click()

@@ -4,12 +4,12 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping, MutableSequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from yolov9kit.training.journal import Position, read_records
-from yolov9kit.training.run import Run
 
 STEP_SERIES = (
     "total", "box", "cls", "dfl", "learning_rate", "grad_norm", "pictures_per_s", "waiting", "memory_mib",
@@ -100,13 +100,13 @@ class Curves:
             if take is not None:
                 take(record)
 
-    def update(self, run: Run) -> bool:
-        """Take in what a run has reported since the last time; whether there was anything.
+    def update(self, folder: Path) -> bool:
+        """Take in what the run of a folder has reported since the last time; whether there was anything.
 
         Raises:
             TrainingError: its journal cannot be read.
         """
-        news = read_records(run.folder, self._position)
+        news = read_records(folder, self._position)
         if news.anew:
             self.clear()
         self._position = news.position
