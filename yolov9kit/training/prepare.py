@@ -139,8 +139,9 @@ def prepare(
     if batch < config.batch:
         notes.append(f"batch {config.batch}: the data set has {batch} pictures, the batch is {batch}")
     pictures, cache = _pictures(config, train_data, progress)
-    workers, reason = _choose_workers(config, pictures, batch, device)
-    train_batches = _train_batches(config, pictures, batch, workers)
+    augment = augmentation(config, -(-len(pictures) // batch) * config.epochs)
+    workers, reason = _choose_workers(config, pictures, batch, device, augment)
+    train_batches = _train_batches(config, pictures, batch, workers, augment)
     val_batches = ValBatches(val_data.samples, config.image_size, config.val_batch or batch, workers)
     recipe = choose_recipe(config, batch, len(train_batches))
     steps = -(-len(train_batches) // recipe.accumulate)
@@ -223,12 +224,14 @@ def _open_data(config: TrainConfig, progress: ProgressCallback | None) -> tuple[
     return train_data, val_data
 
 
-def _train_batches(config: TrainConfig, pictures: PreparedPictures, batch: int, workers: int) -> TrainBatches:
+def _train_batches(
+    config: TrainConfig, pictures: PreparedPictures, batch: int, workers: int, augment: AugmentConfig
+) -> TrainBatches:
     return TrainBatches(
         pictures.samples,
         config.image_size,
         batch,
-        augmentation(config, -(-len(pictures) // batch) * config.epochs),
+        augment,
         config.seed,
         pictures=pictures,
         workers=workers,
@@ -253,12 +256,12 @@ def _pictures(
 
 
 def _choose_workers(
-    config: TrainConfig, pictures: PreparedPictures, batch: int, device: Device
+    config: TrainConfig, pictures: PreparedPictures, batch: int, device: Device, augment: AugmentConfig
 ) -> tuple[int, str]:
     """How many processes prepare pictures, and why: as asked or by measuring, and never more than /dev/shm holds."""
     usable = max(int(usable_cores()), 1)
     if config.workers is None:
-        trial = _train_batches(config, pictures, 1, 0)
+        trial = _train_batches(config, pictures, 1, 0, augment)
         suggestion = suggest_workers(trial.one, usable, device.kind)
         workers, reason = suggestion.workers, suggestion.reason
     else:
