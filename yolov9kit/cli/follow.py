@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
-from yolov9kit.training.journal import JOURNAL
+from yolov9kit.training.journal import kind_of, lines_backwards
 from yolov9kit.training.reports import (
     CheckpointReport,
     EndReport,
@@ -329,20 +329,20 @@ def duration(seconds: float) -> str:
 
 def told_before(folder: Path) -> tuple[StartReport | None, EpochReport | None]:
     """The newest of each in the journal of a run that goes on; an extended run has two starts."""
-    started: StartReport | None = None
-    trained: EpochReport | None = None
-    for line in (folder / JOURNAL).read_bytes().splitlines():
-        if line.startswith((b'{"kind": "start"', b'{"kind": "epoch"')):
-            report = from_record(json.loads(line))
-            started = report if isinstance(report, StartReport) else started
-            trained = report if isinstance(report, EpochReport) else trained
-    return started, trained
+    newest: dict[str, Report] = {}
+    for line in lines_backwards(folder):
+        kind = kind_of(line)
+        if kind in ("start", "epoch") and kind not in newest:
+            newest[kind] = from_record(json.loads(line))
+        if len(newest) == 2:
+            break
+    return cast(StartReport | None, newest.get("start")), cast(EpochReport | None, newest.get("epoch"))
 
 
 def how_it_stopped(folder: Path) -> tuple[int, str]:
     """The step of the last checkpoint, and the reason that stands at the journal's end."""
     reason = ""
-    for line in reversed((folder / JOURNAL).read_bytes().splitlines()):
+    for line in lines_backwards(folder):
         try:
             record = json.loads(line)
         except ValueError:  # cut off by a full disk

@@ -63,21 +63,7 @@ def read_journal(folder: str | Path) -> list[Report]:
     Raises:
         TrainingError: there is no journal, or a line before the last is damaged.
     """
-    path = Path(folder) / JOURNAL
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise TrainingError(f"{path}: cannot be read ({error.strerror})") from None
-    *lines, torn = content.split(b"\n")
-    reports = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            reports.append(from_record(json.loads(line)))
-        except ValueError as error:
-            if number == len(lines) and not torn:  # the disk was full, or the machine lost its power
-                break
-            raise TrainingError(f"{path}, line {number}: damaged ({error})") from None
-    return reports
+    return list(read_new(Path(folder), Position()).reports)
 
 
 @dataclass(frozen=True)
@@ -107,12 +93,13 @@ def read_new(folder: Path, since: Position) -> News:
         TrainingError: there is no journal, or a line before the last is damaged.
     """
     found = read_records(folder, since)
-    try:
-        return News(tuple(map(from_record, found.records)), found.position, found.anew)
-    except ValueError as error:
-        raise TrainingError(
-            f"{folder / JOURNAL}: a line after byte {since.offset} is damaged ({error})"
-        ) from None
+    reports: list[Report] = []
+    for number, record in enumerate(found.records, start=1):
+        try:
+            reports.append(from_record(record))
+        except ValueError as error:
+            raise _damaged(folder, 0 if found.anew else since.offset, number, error) from None
+    return News(tuple(reports), found.position, found.anew)
 
 
 @dataclass(frozen=True)
@@ -137,13 +124,18 @@ def read_records(folder: Path, since: Position) -> Records:
             start = 0 if anew else since.offset
             file.seek(start)
             content = file.read()
-            records, used = _parsed(content[: content.rfind(b"\n") + 1], path, start)
+            records, used = _parsed(content[: content.rfind(b"\n") + 1], folder, start)
             return Records(records, _position(file, start + used), anew)
     except OSError as error:
         raise TrainingError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _parsed(content: bytes, path: Path, start: int) -> tuple[list[dict[str, Any]], int]:
+def _damaged(folder: Path, start: int, number: int, error: ValueError) -> TrainingError:
+    after = f" after byte {start}" if start else ""
+    return TrainingError(f"{folder / JOURNAL}, line {number}{after}: damaged ({error})")
+
+
+def _parsed(content: bytes, folder: Path, start: int) -> tuple[list[dict[str, Any]], int]:
     """Whole lines as records, and how many bytes they are; a damaged last line is left out."""
     lines = content.split(b"\n")[:-1]
     records: list[dict[str, Any]] = []
@@ -163,9 +155,7 @@ def _parsed(content: bytes, path: Path, start: int) -> tuple[list[dict[str, Any]
                 records.append(json.loads(line))
             except ValueError as error:
                 if number < len(lines):
-                    raise TrainingError(
-                        f"{path}: line {number} after byte {start} is damaged ({error})"
-                    ) from None
+                    raise _damaged(folder, start, number, error) from None
                 return records, len(content) - len(line) - 1
     finally:
         if collecting:
