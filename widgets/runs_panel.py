@@ -175,10 +175,7 @@ class RunsPanel(w.VBox):
                 f"{folders[0]}: was not evaluated yet, there are no pictures to compare on"
             )
         detectors = {
-            f"{folder.name}{' again' if i and folder.name == folders[0].name else ''}": yolov9kit.Detector(
-                path
-            )
-            for i, (folder, path) in enumerate(zip(folders, weights, strict=True))
+            folder.name: yolov9kit.Detector(path) for folder, path in zip(folders, weights, strict=True)
         }
         size = yolov9kit.TrainConfig.model_validate_json(
             (folders[0] / "config.json").read_text("utf-8")

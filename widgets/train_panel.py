@@ -1,6 +1,7 @@
 """Start a run, watch it, change your mind: the training panel."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,8 @@ class TrainPanel(w.VBox):
 
         self.start = button("Start", self.launch, "Start a run of these settings", button_style="primary")
         self.pause = button("Pause", self.pause_or_resume, "Hold after the current step, or go on")
-        self.stop = button("Stop", lambda: self._ask("stop"), "Finish the step, save, end")
-        self.checkpoint = button("Checkpoint", lambda: self._ask("checkpoint_now"), "Save now, and go on")
+        self.stop = button("Stop", self.stop_run, "Finish the step, save, end")
+        self.checkpoint = button("Checkpoint", self.save_now, "Save now, and go on")
         self.runs = w.Dropdown(
             description="Runs", options=[("none yet", "")], style=LABEL, layout=w.Layout(width="330px")
         )
@@ -189,23 +190,31 @@ class TrainPanel(w.VBox):
 
     def pause_or_resume(self) -> None:
         """Hold the run, or let it go on."""
-        self._ask("resume" if self.pause.description == "Resume" else "pause")
+        if self.pause.description == "Resume":
+            self._ask(lambda run: run.resume(), "Going on.")
+        else:
+            self._ask(lambda run: run.pause(), "Pausing after this step.")
 
-    def _ask(self, action: str) -> None:
+    def stop_run(self) -> None:
+        """Let the run finish its step, save and end."""
+        self._ask(lambda run: run.stop(timeout=0.0), "Stopping: the step is finished and the state saved.")
+
+    def save_now(self) -> None:
+        """Let the run save after this step."""
+        self._ask(lambda run: run.checkpoint_now(), "Saving after this step.")
+
+    def _ask(self, request: Callable[[Any], object], words: str) -> None:
+        """Ask the watched run for something, and say so."""
         run = self.view.run
         if run is None:
             self.status.say("There is no run to ask.")
             return
         try:
-            if action == "stop":
-                run.stop(timeout=0.0)
-                self.status.say("Stopping: the step is finished and the state saved.")
-            else:
-                getattr(run, action)()
-                self.status.say({"checkpoint_now": "Saving after this step.", "pause": "Pausing after this step.",
-                                 "resume": "Going on."}[action])  # fmt: skip
+            request(run)
         except yolov9kit.KitError as error:
             self.status.complain(error)
+        else:
+            self.status.say(words)
 
     def look_at(self, run: Any, words: str) -> None:
         """Follow a run, given as a handle."""

@@ -94,7 +94,7 @@ class RunView(w.VBox):
         self._sampler: Any = None
         self._strips: list[Plot] = []
         self._sampled = 0
-        self._examples_epoch = -1
+        self._examples_epoch = 0
         self._drawn: tuple[int, int] = (-1, -1)
         self._copied: Any = None
         self.on_change: Any = None
@@ -114,7 +114,7 @@ class RunView(w.VBox):
         self.leave()
         self.run = run
         self.curves = yolov9kit.Curves()
-        self._drawn, self._examples_epoch, self._copied = (-1, -1), -1, None
+        self._drawn, self._examples_epoch, self._copied = (-1, -1), 0, None
         self.chart.clear()
         self.canvas.show([])
         self.canvas.layout.display, self.canvas_title.value = "none", ""
@@ -179,18 +179,18 @@ class RunView(w.VBox):
 
     def _set_lines(self, everything: bool) -> None:
         curves = self.curves
-        step, evaluation = curves.step, len(curves.line("ap").x)
+        step, evaluated = curves.step, curves.evaluated
         if everything or step != self._drawn[0]:
             for key, series, name, factor in _STEP_LINES:
                 line = curves.line(name, self.smoothing.value)
                 self.chart.set(key, series, line.x, line.y * factor, raw=line.raw * factor)
             line = curves.line("learning_rate")
             self.chart.set("rate", "learning rate", line.x, line.y)
-        if everything or evaluation != self._drawn[1]:
+        if everything or evaluated != self._drawn[1]:
             for key, series, name in _EPOCH_LINES:
                 line = curves.line(name)
                 self.chart.set(key, series, line.x, line.y)
-        self._drawn = step, evaluation
+        self._drawn = step, evaluated
 
     def _start_sampling(self, run: Any) -> None:
         device = str(self.curves.start["device"]).split()[0]  # type: ignore[index]
@@ -216,13 +216,12 @@ class RunView(w.VBox):
         self.strips.flush()
 
     def _draw_examples(self, run: Any) -> None:
-        evaluation = self.curves.evaluation
-        if evaluation is None or evaluation["epoch"] == self._examples_epoch:
+        if self.curves.evaluated == self._examples_epoch:
             return
         epoch, examples = yolov9kit.read_examples(run.folder)
         if not examples:
             return
-        self._examples_epoch = evaluation["epoch"]
+        self._examples_epoch = self.curves.evaluated
         page = self.canvas.page
         pages = [
             Page(e.path.name, partial(yolov9kit.read_image, e.path), {"truth": e.truth, "found": e.found})
@@ -239,7 +238,7 @@ class RunView(w.VBox):
         curves, total = self.curves, self.curves.total_steps
         self.progress.value = curves.step / total if total else 0.0
         self.words.value = run_html(run, state, curves)
-        worth_keeping = (state in yolov9kit.RUN_ENDED, curves.evaluation and curves.evaluation["epoch"])
+        worth_keeping = (state in yolov9kit.RUN_ENDED, curves.evaluated)
         if worth_keeping != self._copied:  # at each evaluation and at the end: it is large for a message
             self._copied = worth_keeping
             self.copy.update(self.static_html(run, state))

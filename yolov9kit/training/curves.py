@@ -159,6 +159,11 @@ class Curves:
         return self._best
 
     @property
+    def evaluated(self) -> int:
+        """The epoch of the newest evaluation; 0 before the first."""
+        return 0 if self.evaluation is None else int(self.evaluation["epoch"])
+
+    @property
     def total_steps(self) -> int | None:
         """Steps of the whole run; None before its start is known."""
         return None if self.start is None else int(self.start["total_steps"])
