@@ -14,19 +14,20 @@ ABOVE = {"cli", "cluster", "__main__"}  # thin, on top of everything
 # A room is a module or a folder of yolov9kit. A new one is added here, with its reason in CONTRIBUTING.md.
 BELOW = {
     "errors": set(),
+    "cache": set(),
     "types": {"errors"},
     "geometry": {"errors"},
     "device": {"errors", "types"},
-    "machine": {"errors", "device"},
+    "machine": {"errors", "cache", "device"},
     "cuda_graph": {"errors"},
     "kernels": {"errors", "geometry"},
     "telemetry": {"errors", "machine"},
     "download": {"errors"},
     "model": {"errors", "types", "geometry", "device"},
-    "data": {"errors", "types", "geometry"},
+    "data": {"errors", "types", "geometry", "cache"},
     "draw": {"errors", "types"},
     "output": {"errors", "types", "draw", "data"},
-    "samples": {"errors", "data"},
+    "samples": {"errors", "cache", "data"},
     "loss": {"errors", "types", "geometry", "model"},
     "infer": {"errors", "types", "geometry", "device", "cuda_graph", "kernels", "model", "data"},
     "evaluation": {

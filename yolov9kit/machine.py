@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from yolov9kit.cache import cache_folder
+
 GIB = 2**30
 OLDEST_PYTHON = (3, 11)
 SMALLEST_DISK_GIB = 1.0  # a run folder and two checkpoints of size e
@@ -167,8 +169,7 @@ def shared_memory(size: int) -> Fact:
 
 
 def _disk() -> Sequence[Fact]:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return disk_space("disk, here", Path.cwd()), disk_space("disk, cache", Path(base) / "yolov9kit")
+    return disk_space("disk, here", Path.cwd()), disk_space("disk, cache", cache_folder())
 
 
 def disk_space(name: str, folder: Path) -> Fact:

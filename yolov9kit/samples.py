@@ -6,6 +6,7 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
+from yolov9kit.cache import cache_folder
 from yolov9kit.data.boards.board import write_boards
 from yolov9kit.errors import UsageError
 
@@ -37,7 +38,7 @@ def sample_data() -> Path:
     here = _shipped() / "pcb" / "data.yaml"
     if here.is_file():
         return here
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yolov9kit" / "pcb"
+    cache = cache_folder() / "pcb"
     if not cache.is_dir():
         new = cache.with_name(f".pcb-{os.getpid()}")  # beside it: what was interrupted is not half a data set
         shutil.rmtree(new, ignore_errors=True)

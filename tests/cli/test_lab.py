@@ -37,6 +37,6 @@ def test_inside_jupyterhub_no_second_server_starts(
 def test_passes_itself_to_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JUPYTERHUB_API_TOKEN", raising=False)
     calls: list[list[str]] = []
-    monkeypatch.setattr("os.execv", lambda program, command: calls.append(command))
+    monkeypatch.setattr("os.execve", lambda program, command, environment: calls.append(command))
     main(["lab", "--no-browser", "--port", "9001", "--", "--ServerApp.open_browser=False"])
     assert calls and calls[0][-1] == "--ServerApp.open_browser=False"

@@ -2,11 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from yolov9kit.cache import cache_folder
+from yolov9kit.cli.lab import become
 from yolov9kit.cli.parsing import Parser
 from yolov9kit.errors import KitError
 
@@ -34,10 +35,7 @@ def app(words: list[str], _script: bool) -> int:
     command, environment = app_command(
         app_notebook(args.folder.absolute()), args.port, args.no_browser, args.further
     )
-    sys.stdout.flush()
-    if sys.platform == "win32":  # there an exec would leave the terminal at once
-        return subprocess.call(command, env=environment)
-    os.execve(command[0], command, environment)
+    return become(command, environment)
 
 
 def app_command(
@@ -57,8 +55,7 @@ def app_notebook(folder: Path) -> Path:
     Raises:
         KitError: it cannot be written.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yolov9kit"
-    target = cache / "app" / "workbench.ipynb"
+    target = cache_folder() / "app" / "workbench.ipynb"
     state = folder / "panel_state.json"
     source = f"from widgets import Workbench\n\nWorkbench({str(folder)!r}, {str(state)!r})"
     cell: dict[str, object] = {

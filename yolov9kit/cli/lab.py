@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from yolov9kit.cli.parsing import Parser
@@ -35,11 +36,15 @@ def lab(words: list[str], _script: bool) -> int:
     if os.environ.get("JUPYTERHUB_API_TOKEN"):
         print(f"A JupyterHub server runs already. Open {notebook} in it.")
         return 0
-    command = lab_command(notebook, args.port, args.no_browser, args.further)
+    return become(lab_command(notebook, args.port, args.no_browser, args.further), os.environ)
+
+
+def become(command: list[str], environment: Mapping[str, str]) -> int:
+    """Go on as another program, the exit code of which is returned where that takes a second process."""
     sys.stdout.flush()
     if sys.platform == "win32":  # there an exec would leave the terminal at once
-        return subprocess.call(command)
-    os.execv(command[0], command)
+        return subprocess.call(command, env=environment)
+    os.execve(command[0], command, environment)
 
 
 def lab_command(notebook: Path, port: int, no_browser: bool, further: list[str]) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import PIL
 
+from yolov9kit.cache import cache_folder
 from yolov9kit.data.image import decode_image
 from yolov9kit.errors import PictureError
 
@@ -59,11 +60,9 @@ def facts_file(split: str, sources: Sequence[Path]) -> Path:
 
     Not absolute where the system knows no home folder.
     """
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    folder = Path(home) if os.path.isabs(home) else Path(os.path.expanduser("~/.cache"))
     key = json.dumps([split, *(str(source.resolve()) for source in sources)])
     digest = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
-    return folder / "yolov9kit" / "pictures" / f"{digest}.json"
+    return cache_folder() / "pictures" / f"{digest}.json"
 
 
 class PictureFacts:

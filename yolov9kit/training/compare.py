@@ -1,9 +1,10 @@
 """Runs beside each other: in which settings they differ."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from yolov9kit.training.history import read_config
 
 _NOT_SETTINGS = ("project", "name")
 
@@ -21,10 +22,9 @@ def setting_differences(folders: Sequence[str | Path]) -> dict[str, tuple[str, .
 
 def _config(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        return read_config(folder)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _text(config: dict[str, Any], name: str) -> str:

@@ -58,7 +58,7 @@ def info(folder: Path) -> RunInfo:
     best_ap, best_epoch, epochs, seconds = None, None, 0, None
     try:
         state, words = run.state, run.last_words
-        config = _read_config(folder)
+        config = read_config(folder)
         first = _start(folder, config)
         best_ap, best_epoch, epochs, seconds = _newest(folder)
     except (KitError, OSError, ValueError, KeyError) as error:
@@ -119,11 +119,19 @@ def _start(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
     return next((json.loads(line) for line in lines_backwards(folder) if kind_of(line) == "start"), first)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """The settings of a run by name; none before it has begun.
+
+    Raises:
+        OSError, ValueError: they cannot be read.
+    """
+    path = folder / "config.json"
     try:
-        config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:  # it has not begun
         return {}
+    if not isinstance(config, dict):
+        raise ValueError(f"{path}: is no list of settings")
     return config
 
 
