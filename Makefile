@@ -67,7 +67,7 @@ $(BIN)/python:
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	@$(BIN)/python -c "$$CHECK_VENV"
-	@echo "Installing what pyproject.toml names. The first time that is some 3 GB and a few minutes."
+	@echo "Installing what pyproject.toml names. The first time that is some 3.4 GB and a few minutes."
 	$(BIN)/python -m pip install -c constraints.txt torch torchvision
 	$(BIN)/python -m pip install -c constraints.txt -e '.[app,dev]'
 	@mkdir -p $(VENV)/share/jupyter/lab/settings

@@ -32,3 +32,32 @@ def launched() -> Iterator[Any]:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
         chromium.close()
+
+
+class Guarded:
+    """A page that goes nowhere but to ``address``, where a test's own document stands, and keeps its errors."""
+
+    def __init__(self, tab: Any, address: str) -> None:
+        self.tab, self.address = tab, address
+        self.errors: list[str] = []
+        tab.on("pageerror", lambda error: self.errors.append(str(error)))
+        tab.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        tab.on("request", lambda request: self._check(request.url))
+
+    def _check(self, url: str) -> None:
+        if not url.startswith(("data:", "blob:", self.address)):
+            self.errors.append(f"asked for {url}")
+
+    def show(self, document: str) -> None:
+        """Load a document as that of ``address``."""
+        self.tab.unroute_all()
+        self.tab.route(self.address, lambda route: route.fulfill(body=document, content_type="text/html"))
+        self.tab.goto(self.address)
+
+    def await_drawing(self, selector: str, act: Any) -> None:
+        """``act``, and wait until the element has drawn what that changed."""
+        before = int(self.tab.get_attribute(selector, "data-rendered"))
+        act()
+        self.tab.wait_for_function(
+            f"Number(document.querySelector('{selector}').dataset.rendered) > {before}", timeout=5000
+        )

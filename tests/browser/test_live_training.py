@@ -2,13 +2,13 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.waiting import until
 from yolov9kit import StepReport, attach, read_journal, runs
 
 pytestmark = pytest.mark.browser
@@ -38,16 +38,10 @@ def sample_boards(lab: Any, root: Path) -> None:
         target.symlink_to(root / "sample_data")
 
 
-def until(is_so: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + LONG
-    while not (found := is_so()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-    return found
-
-
-def set_up(visitor: Any) -> Any:
-    """A small endless run in the controls; returns the output of the panel's cell."""
+def opened(visitor: Any) -> Any:
+    """The notebook's panel with a small endless run in its controls; returns the output of its cell."""
+    visitor.open(NOTEBOOK)
+    visitor.run_cell(PANEL)
     panel = visitor.page.locator(".jp-Cell").nth(PANEL)
     for label, value in (("Image size", "64"), ("Batch", "8"), ("Epochs", "500")):
         field = panel.get_by_label(label, exact=True)
@@ -74,9 +68,7 @@ def test_start_watch_and_stop_beside_a_busy_cell(
     visit: Callable[..., Any], project: Path, sample_boards: None
 ) -> None:
     visitor = visit()
-    visitor.open(NOTEBOOK)
-    visitor.run_cell(PANEL)
-    panel = set_up(visitor)
+    panel = opened(visitor)
     run = start(visitor, project)
     chart = panel.locator(".yk-chart").first
     chart.wait_for()
@@ -108,9 +100,7 @@ def test_a_killed_kernel_ends_no_run_and_a_new_one_finds_it(
     visit: Callable[..., Any], project: Path, sample_boards: None
 ) -> None:
     visitor = visit()
-    visitor.open(NOTEBOOK)
-    visitor.run_cell(PANEL)
-    panel = set_up(visitor)
+    panel = opened(visitor)
     run = start(visitor, project)
     visitor.evaluate("context.save()")
     visitor.open(NOTEBOOK, fresh=False)  # a reload with a live kernel shows the same run, from its first step

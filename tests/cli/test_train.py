@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 from safetensors.numpy import save_file
 
+from tests.shapes import write_shapes
 from yolov9kit.cli import main
 from yolov9kit.cli.train import config_from, folder_of_run, newest_run
 from yolov9kit.cli.train_options import CHANGES_NOTHING, OPTIONS, REFUSED
-from yolov9kit.data.synthetic import draw_shapes
 from yolov9kit.errors import TrainingError, UsageError
 from yolov9kit.training import trainer
 from yolov9kit.training.config import TrainConfig
@@ -247,23 +246,9 @@ def test_every_option_is_a_setting_and_help_tells_of_all_settings(root: Path) ->
         assert " ".join(str(field.description).split()) in shown, name
 
 
-def draw(folder: Path, split: str, seeds: range) -> None:
-    (folder / "images" / split).mkdir(parents=True)
-    (folder / "labels" / split).mkdir(parents=True)
-    for seed in seeds:
-        drawing = draw_shapes(seed, (160, 120))
-        Image.fromarray(drawing.pixels).save(folder / f"images/{split}/{seed}.png")
-        corners = drawing.boxes / np.array([160, 120, 160, 120])
-        centres, sides = (corners[:, :2] + corners[:, 2:]) / 2, corners[:, 2:] - corners[:, :2]
-        rows = np.column_stack([drawing.labels, centres, sides])
-        np.savetxt(folder / f"labels/{split}/{seed}.txt", rows, fmt=["%d", *["%.6f"] * 4])
-
-
 @pytest.mark.slow
 def test_a_real_run_through_the_script_s_line(here: Path, root: Path) -> None:
-    draw(here, "train", range(8))
-    draw(here, "val", range(100, 104))
-    (here / "data.yaml").write_text("train: images/train\nval: images/val\nnames: [box, disc, triangle]\n")
+    write_shapes(here)
     line = (
         "train_dual.py --workers 0 --device cpu --batch 4 --data data.yaml --img 64 --cfg yolov9-t.yaml --weights '' "
         "--name first --hyp hyp.scratch-high.yaml --epochs 2 --close-mosaic 1"

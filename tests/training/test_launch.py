@@ -8,16 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from yolov9kit.data.synthetic import draw_shapes
+from tests import waiting
+from tests.shapes import write_pictures, write_shapes
 from yolov9kit.errors import CheckpointError, DataError, TrainingError
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.control import pending
@@ -44,28 +44,9 @@ LONG = 300.0
 """Seconds after which a test gives up waiting; nothing takes that long."""
 
 
-def write_pictures(folder: Path, split: str, seeds: range) -> None:
-    (folder / "images" / split).mkdir(parents=True)
-    (folder / "labels" / split).mkdir(parents=True)
-    for seed in seeds:
-        drawing = draw_shapes(seed, (160, 120))
-        Image.fromarray(drawing.pixels).save(folder / f"images/{split}/{seed}.png")
-        rows = []
-        for box, label in zip(drawing.boxes, drawing.labels, strict=True):
-            x1, y1, x2, y2 = box / np.array([160, 120, 160, 120])
-            rows.append(f"{label} {(x1 + x2) / 2:.6f} {(y1 + y2) / 2:.6f} {x2 - x1:.6f} {y2 - y1:.6f}")
-        (folder / f"labels/{split}/{seed}.txt").write_text("\n".join(rows) + "\n")
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("shapes")
-    write_pictures(folder, "train", range(8))
-    write_pictures(folder, "val", range(100, 104))
-    (folder / "data.yaml").write_text(
-        "train: images/train\nval: images/val\nnames: [rectangle, disc, triangle]\n"
-    )
-    return folder
+    return write_shapes(tmp_path_factory.mktemp("shapes"))
 
 
 @pytest.fixture(autouse=True)
@@ -99,12 +80,7 @@ def endless(config: TrainConfig) -> TrainConfig:
     return config.changed(epochs=100_000, patience=0)
 
 
-def until(is_so: Callable[[], Any]) -> Any:
-    end = time.monotonic() + LONG
-    while not (found := is_so()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return found
+until = partial(waiting.until, seconds=LONG)
 
 
 def steps(run: Run) -> list[int]:

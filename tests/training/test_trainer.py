@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from yolov9kit.data.synthetic import draw_shapes
+from tests.shapes import write_pictures, write_shapes
 from yolov9kit.errors import CheckpointError, DataError, TrainingError, UsageError
 from yolov9kit.model.checkpoint import load, save
 from yolov9kit.model.transfer import new_model
@@ -39,28 +38,9 @@ from yolov9kit.training.trainer import extend, resume, train
 ROOT = Path(__file__).parents[2]
 
 
-def write_pictures(folder: Path, split: str, seeds: range) -> None:
-    (folder / "images" / split).mkdir(parents=True)
-    (folder / "labels" / split).mkdir(parents=True)
-    for seed in seeds:
-        drawing = draw_shapes(seed, (160, 120))
-        Image.fromarray(drawing.pixels).save(folder / f"images/{split}/{seed}.png")
-        rows = []
-        for box, label in zip(drawing.boxes, drawing.labels, strict=True):
-            x1, y1, x2, y2 = box / np.array([160, 120, 160, 120])
-            rows.append(f"{label} {(x1 + x2) / 2:.6f} {(y1 + y2) / 2:.6f} {x2 - x1:.6f} {y2 - y1:.6f}")
-        (folder / f"labels/{split}/{seed}.txt").write_text("\n".join(rows) + "\n")
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("shapes")
-    write_pictures(folder, "train", range(8))
-    write_pictures(folder, "val", range(100, 104))
-    (folder / "data.yaml").write_text(
-        "train: images/train\nval: images/val\nnames: [rectangle, disc, triangle]\n"
-    )
-    return folder
+    return write_shapes(tmp_path_factory.mktemp("shapes"))
 
 
 @pytest.fixture(autouse=True)

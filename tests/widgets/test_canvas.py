@@ -3,9 +3,7 @@
 import base64
 import io
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +15,7 @@ import pytest
 from PIL import Image
 
 import yolov9kit
+from tests.node import in_node
 from widgets.canvas import DetectionCanvas, Page
 from yolov9kit import Candidates, Detections, Detector, KitError, reselect
 from yolov9kit.output import as_record
@@ -66,23 +65,6 @@ def as_the_page_says(canvas: DetectionCanvas, **state: object) -> None:
 
 
 # ------------------------------------------------------------------------------------------- the same boxes
-
-
-def in_node(code: str, data: object) -> Any:
-    """What ``code`` (a JavaScript expression of ``canvas`` and ``data``) gives, run by node."""
-    node = shutil.which("node")
-    if node is None:
-        assert "CI" not in os.environ, "the canvas is tested under node, which is not here"
-        pytest.skip("needs node")
-    module = base64.b64encode(SCRIPT.read_bytes()).decode()
-    program = f"""
-        let text = ""; for await (const part of process.stdin) text += part;
-        const canvas = await import("data:text/javascript;base64,{module}"), data = JSON.parse(text);
-        process.stdout.write(JSON.stringify({code}));"""
-    command = [node, "--input-type=module", "--eval", program]
-    done = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def flat(canvas: DetectionCanvas) -> list[float]:
@@ -147,7 +129,7 @@ def test_the_page_shows_what_reselect_gives(canvases: Any) -> None:
     all_canvases = list(canvases())
     expected = [as_rows(canvas.selection()) for canvas in all_canvases]
     assert sum(map(len, expected)) > 500
-    assert in_node(CHOSEN, [case(canvas) for canvas in all_canvases]) == expected
+    assert in_node(SCRIPT, CHOSEN, [case(canvas) for canvas in all_canvases]) == expected
 
 
 def test_the_page_shows_what_the_model_found(shared: Path) -> None:
@@ -163,7 +145,7 @@ def test_the_page_shows_what_the_model_found(shared: Path) -> None:
         as_the_page_says(canvas, page=index)
         cases.append(case(canvas))
         assert canvas.selection().boxes.tolist() == detections[index].boxes.tolist()
-    assert in_node(CHOSEN, cases) == [as_rows(each) for each in detections]
+    assert in_node(SCRIPT, CHOSEN, cases) == [as_rows(each) for each in detections]
 
 
 def test_the_pages_json_is_that_of_the_library() -> None:
@@ -183,7 +165,9 @@ def test_the_pages_json_is_that_of_the_library() -> None:
     for each in (shown, box):
         data = {"about": canvas.pictures[0], "names": list(NAMES), "rows": as_rows(each)}
         written = in_node(
-            "canvas.record(data.about, data.about.sides[0], Float32Array.from(data.rows), data.names)", data
+            SCRIPT,
+            "canvas.record(data.about, data.about.sides[0], Float32Array.from(data.rows), data.names)",
+            data,
         )
         assert written.pop("run") == "run 1"
         assert written == as_record(each)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.chromium import launched
+from tests.chromium import Guarded, launched
 from tests.widgets.test_canvas import SCRIPT, WH, as_the_page_says, page
 from widgets.canvas import DetectionCanvas
 from yolov9kit.output import as_record
@@ -69,27 +69,15 @@ def fake_page(canvas: DetectionCanvas, width: int) -> str:
     )
 
 
-class Browser:
-    """One page of Chromium that refuses to go anywhere and keeps its errors."""
+class Browser(Guarded):
+    """A page of Chromium with a canvas."""
 
     def __init__(self, tab: Any) -> None:
-        self.tab = tab
-        self.errors: list[str] = []
-        tab.on("pageerror", lambda error: self.errors.append(str(error)))
-        tab.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
-        tab.on("request", lambda request: self._check(request.url))
-
-    def _check(self, url: str) -> None:
-        if not url.startswith(("data:", "blob:", "http://canvas.test/")):
-            self.errors.append(f"asked for {url}")
+        super().__init__(tab, "http://canvas.test/")
 
     def open(self, canvas: DetectionCanvas, width: int = 1000) -> None:
         text = fake_page(canvas, width)
-        self.tab.unroute_all()
-        self.tab.route(
-            "http://canvas.test/", lambda route: route.fulfill(body=text, content_type="text/html")
-        )
-        self.tab.goto("http://canvas.test/")
+        self.show(text)
         self.tab.wait_for_selector(".yk-canvas[data-shown]")
 
     def shown(self) -> list[int]:
@@ -97,11 +85,7 @@ class Browser:
 
     def after(self, act: Any) -> list[int]:
         """Counts of boxes shown once the page has drawn what ``act`` changed."""
-        before = int(self.tab.get_attribute(".yk-canvas", "data-rendered"))
-        act()
-        self.tab.wait_for_function(
-            f"Number(document.querySelector('.yk-canvas').dataset.rendered) > {before}", timeout=5000
-        )
+        self.await_drawing(".yk-canvas", act)
         return self.shown()
 
     def turned(self, act: Any, page: int) -> None:

@@ -3,10 +3,7 @@
 import base64
 import json
 import math
-import os
 import re
-import shutil
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -18,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.node import in_node
 from widgets.chart import Chart, Plot
 from widgets.chart_svg import (
     COLOURS,
@@ -264,7 +262,7 @@ def test_the_page_that_follows_deltas_has_what_a_page_that_opens_reads() -> None
             chart.clear("gpu")
         chart.flush()
     text = as_text({"points": start, "messages": wire.taken(), "end": chart.get_state("points")["points"]})
-    assert in_node(FOLLOWED, text) is True
+    assert in_node(SCRIPT, FOLLOWED, text) is True
 
 
 FOLLOWED = """(() => {
@@ -290,23 +288,6 @@ FOLLOWED = """(() => {
 
 def as_text(data: object) -> str:
     return json.dumps(data, default=lambda b: {"$bytes": base64.b64encode(bytes(b)).decode()})
-
-
-def in_node(code: str, data: object) -> Any:
-    """What ``code`` (a JavaScript expression of ``chart`` and ``data``) gives, run by node."""
-    node = shutil.which("node")
-    if node is None:
-        assert "CI" not in os.environ, "the chart is tested under node, which is not here"
-        pytest.skip("needs node")
-    module = base64.b64encode(SCRIPT.read_bytes()).decode()
-    program = f"""
-        let text = ""; for await (const part of process.stdin) text += part;
-        const chart = await import("data:text/javascript;base64,{module}"), data = JSON.parse(text);
-        process.stdout.write(JSON.stringify({code}));"""
-    command = [node, "--input-type=module", "--eval", program]
-    done = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_threads_may_set_and_flush_at_the_same_time() -> None:
@@ -404,6 +385,7 @@ def test_the_page_and_the_static_copy_have_the_same_axes() -> None:
     logs = [[float(low), float(low * 10 ** rng.uniform(0, 9))] for low in 10 ** rng.uniform(-9, 6, 100)]
     values = [*np.ravel(spans), *np.ravel(logs), 0, 999.96, 1e6, 999_999.5, 1e-3, -12345.678, 2.5, 1e300]
     theirs = in_node(
+        SCRIPT,
         """({
             ranges: data.spans.map(([a, b]) =>
                 [chart.axisRange(a, b), chart.axisRange(a, b, 0), chart.axisRange(a, b, 0, 1)]),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.chromium import launched
+from tests.chromium import Guarded, launched
 from tests.widgets.test_chart import SCRIPT, Wire, as_text
 from widgets.chart import Chart, Plot
 
@@ -51,19 +51,11 @@ DARK = (
 )
 
 
-class Browser:
-    """One page of Chromium that refuses to go anywhere, keeps its errors, and is wired to a chart."""
+class Browser(Guarded):
+    """A page of Chromium that is wired to a chart."""
 
     def __init__(self, tab: Any) -> None:
-        self.tab = tab
-        self.errors: list[str] = []
-        tab.on("pageerror", lambda error: self.errors.append(str(error)))
-        tab.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
-        tab.on("request", lambda request: self._check(request.url))
-
-    def _check(self, url: str) -> None:
-        if not url.startswith(("data:", "blob:", "http://chart.test/")):
-            self.errors.append(f"asked for {url}")
+        super().__init__(tab, "http://chart.test/")
 
     def open(self, chart: Chart, width: int = 1000, theme: str = LIGHT) -> None:
         self.wire = Wire(chart)
@@ -75,9 +67,7 @@ class Browser:
             theme=theme,
             width=width,
         )
-        self.tab.unroute_all()
-        self.tab.route("http://chart.test/", lambda route: route.fulfill(body=text, content_type="text/html"))
-        self.tab.goto("http://chart.test/")
+        self.show(text)
         self.tab.wait_for_selector(".yk-chart[data-revision]")
         self.pump()
 
@@ -94,11 +84,7 @@ class Browser:
 
     def after(self, act: Any, view: str = "#host") -> None:
         """``act``, and wait until the page has drawn what it changed."""
-        before = int(self.tab.get_attribute(f"{view} .yk-chart", "data-rendered"))
-        act()
-        self.tab.wait_for_function(
-            f"Number(document.querySelector('{view} .yk-chart').dataset.rendered) > {before}", timeout=5000
-        )
+        self.await_drawing(f"{view} .yk-chart", act)
 
     def flush(self) -> None:
         self.wire.chart.flush()

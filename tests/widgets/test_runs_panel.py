@@ -1,13 +1,12 @@
 """The panel of runs without a browser: the table, curves over each other, pictures side by side, going on."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import yolov9kit
+from tests.waiting import until
 from widgets import RunsPanel, Workbench
 from widgets.detect_panel import OTHER
 from widgets.runs_panel import best_weights, table_html
@@ -40,14 +39,6 @@ def panel(trained: Path) -> Iterator[RunsPanel]:
     made = RunsPanel(trained)
     yield made
     made.close()
-
-
-def until(is_so: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LONG
-    while not (found := is_so()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 def choose(panel: RunsPanel, *names: str) -> None:

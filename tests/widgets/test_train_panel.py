@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import yolov9kit
+from tests.waiting import until
 from widgets import RunView, TrainPanel
 from widgets.detect_panel import OTHER
 from widgets.train_panel import SAMPLE
@@ -45,14 +46,6 @@ def new_panel(folder: Path, boards: Path) -> TrainPanel:
     made.size.value, made.device.value, made.image_size.value = "t", "cpu", 64
     made.batch.value, made.epochs.value, made.more["workers"].value = 2, 2, "0"
     return made
-
-
-def until(is_so: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LONG
-    while not (found := is_so()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 def followed(view: RunView, steps: int) -> None:
