@@ -356,16 +356,5 @@ def _bounded(points: Points, plot: Plot) -> Points:
 
 def _thinned(points: Points, limit: int) -> Points:
     """At most ``limit`` points: first, last, and of each stretch the lowest, the highest and the first gap."""
-    n = len(points.x)
-    if n <= limit:
-        return points
     values = points.y if points.raw is None else np.where(np.isnan(points.raw), points.y, points.raw)
-    stretches = max(1, (limit - 2) // 3)
-    length = math.ceil(n / stretches)
-    padded = np.pad(values, (0, stretches * length - n), constant_values=np.nan).reshape(stretches, length)
-    holes = np.isnan(np.pad(points.y, (0, padded.size - n))).reshape(stretches, length)
-    lowest = np.where(np.isnan(padded), np.inf, padded).argmin(1)
-    highest = np.where(np.isnan(padded), -np.inf, padded).argmax(1)
-    first_hole = np.where(holes.any(1), holes.argmax(1), lowest)
-    inside = np.concatenate([each + np.arange(stretches) * length for each in (lowest, highest, first_hole)])
-    return points[np.unique(np.concatenate(([0, n - 1], inside[inside < n])))]
+    return points[yolov9kit.thinned(values, limit, np.isnan(points.y))]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from yolov9kit.telemetry import UTILISATION, Sampler, telemetry_series
     from yolov9kit.training.compare import setting_differences
     from yolov9kit.training.config import TrainConfig
-    from yolov9kit.training.curves import Curves, Series
+    from yolov9kit.training.curves import Curves, Series, thinned
     from yolov9kit.training.examples import Example, read_examples
     from yolov9kit.training.history import RunInfo, runs
     from yolov9kit.training.journal import read_journal
@@ -117,6 +117,7 @@ __all__ = [
     "save",
     "setting_differences",
     "telemetry_series",
+    "thinned",
     "train",
     "untrained",
     "write_boards",
@@ -153,7 +154,7 @@ _HOMES = {
     "training.reports": ("EpochReport", "EvaluationReport", "StepReport"),
     "training.run": ("RUN_ENDED", "Run", "attach"),
     "training.history": ("RunInfo", "runs"),
-    "training.curves": ("Curves", "Series"),
+    "training.curves": ("Curves", "Series", "thinned"),
     "training.examples": ("Example", "read_examples"),
     "training.compare": ("setting_differences",),
     "telemetry": ("UTILISATION", "Sampler", "telemetry_series"),

@@ -103,6 +103,12 @@ def test_thinning_keeps_the_ends_and_every_extreme(values: list[float], points: 
             assert np.nanmin(array[kept]) == np.nanmin(array)
 
 
+@given(st.lists(st.one_of(st.just(math.nan), finite), min_size=60, max_size=400), st.integers(5, 40))
+def test_thinning_keeps_a_gap_where_there_was_one(values: list[float], points: int) -> None:
+    array = np.array(values, np.float64)
+    assert np.isnan(array[thinned(array, points)]).any() == np.isnan(array).any()
+
+
 def test_few_values_are_all_kept() -> None:
     assert thinned(np.arange(7.0), 7).tolist() == list(range(7))
 

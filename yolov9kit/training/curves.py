@@ -171,7 +171,8 @@ class Curves:
     def line(self, name: str, smoothing: float = 0.0, points: int = 2000) -> Series:
         """One series, smoothed over all of its values and only then thinned to at most ``points``.
 
-        Thinning keeps, of each stretch, the smallest and the largest reported value: no spike gets lost.
+        Thinning keeps, of each stretch, the smallest and the largest reported value and the first gap: no spike gets
+        lost, and no stretch hides that a step was not applied.
 
         Args:
             name: one of STEP_SERIES or EPOCH_SERIES.
@@ -208,21 +209,27 @@ class Curves:
         return seconds
 
 
-def thinned(values: np.ndarray, points: int) -> np.ndarray:
-    """Indices of at most ``points`` of N values: the ends, and of each stretch its smallest and its largest."""
+def thinned(values: np.ndarray, points: int, gaps: np.ndarray | None = None) -> np.ndarray:
+    """Indices of at most ``points``, 4 or more, of N values: the ends, and of each stretch its smallest, its largest
+    and its first gap.
+
+    ``gaps``: N bool, where the line is broken; without it, where the values are NaN. With 4 points no gap is kept.
+    """
     count = len(values)
     if count <= points:
         return np.arange(count)
-    stretches = max((points - 2) // 2, 1)
-    edges = np.linspace(0, count, stretches + 1).astype(np.int64)
-    length = int(np.diff(edges).max())
-    index = np.minimum(edges[:-1, None] + np.arange(length), count - 1)
-    outside = index >= edges[1:, None]
-    block = values[index]
-    low = np.where(outside | np.isnan(block), np.inf, block).argmin(1)
-    high = np.where(outside | np.isnan(block), -np.inf, block).argmax(1)
-    chosen = (edges[:-1, None] + np.stack((low, high), 1)).ravel()
-    return np.unique(np.concatenate(([0], chosen, [count - 1])))
+    kinds = min(3, points - 2)
+    stretches = max((points - 2) // kinds, 1)
+    length = -(-count // stretches)
+    padding = (0, stretches * length - count)
+    padded = np.pad(values, padding, constant_values=np.nan).reshape(stretches, length)
+    holes = np.pad(np.isnan(values) if gaps is None else gaps, padding).reshape(stretches, length)
+    lowest = np.where(np.isnan(padded), np.inf, padded).argmin(1)
+    highest = np.where(np.isnan(padded), -np.inf, padded).argmax(1)
+    first_hole = np.where(holes.any(1), holes.argmax(1), lowest)
+    start = np.arange(stretches) * length
+    inside = np.concatenate([start + each for each in (lowest, highest, first_hole)[:kinds]])
+    return np.unique(np.concatenate(([0, count - 1], inside[inside < count])))
 
 
 def _middle(values: Iterable[float]) -> float:
