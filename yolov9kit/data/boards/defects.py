@@ -17,6 +17,7 @@ _REMOVES = (_OPEN, _BITE, _PIN_HOLE)
 _REACH = 46  # pixels: the widest trace that is cut and the widest gap that is bridged
 _AROUND = 14  # pixels around a defect in which its effect is looked at
 _PIECE = 24  # pixels: smaller pieces of copper or ground are crumbs of the outline
+_FROM_EDGE = 6  # pixels of the picture around every defect
 _TRIES = 14
 _AHEAD = np.arange(_REACH + 1)
 _COMPASS = np.array([(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)])  # dy, dx
@@ -141,6 +142,14 @@ class _Scene:
         end = ((x + (length - 1 + past) * dx) * FINE, (y + (length - 1 + past) * dy) * FINE)
         return stroke(dice, start, end, blunt=kind in (_BITE, _SPUR))
 
+    def _in_full_view(self, defect: Defect) -> bool:
+        """What the edge of the picture cuts off, or hides the surroundings of, is not told from a flawless end."""
+        return (
+            min(defect.left, defect.top) >= _FROM_EDGE
+            and defect.right < self.width - _FROM_EDGE
+            and defect.bottom < self.height - _FROM_EDGE
+        )
+
     def _stamp(self, kind: int, shapes: Shapes) -> bool:
         """Puts a defect on the copper if it does there what its name says."""
         left, top, right, bottom = _bounds(shapes, _AROUND, self.width, self.height)
@@ -159,7 +168,7 @@ class _Scene:
             *(left + int(columns[0]), top + int(rows[0])),
             *(left + int(columns[-1]), top + int(rows[-1])),
         )
-        if any(defect.near(other, self.distance) for other in self.defects):
+        if not self._in_full_view(defect) or any(defect.near(other, self.distance) for other in self.defects):
             return False
         if not _KEEPS_ITS_WORD[kind](before, changed, holes, self.nets[window]):
             return False

@@ -34,12 +34,15 @@ def _binarised(dice: Dice, copper: np.ndarray, negative: bool) -> np.ndarray:
 
 def _scan(dice: Dice, copper: np.ndarray, holes: np.ndarray) -> np.ndarray:
     dark, contrast = dice.between(20, 100), dice.between(60, 130)
-    ground, metal = (dark, dark + contrast) if dice.chance(50) else (dark + contrast, dark)
+    ground, metal = (
+        dark,
+        dark + contrast,
+    )  # copper shines: which is which must be told from any part of a board
     hole = dice.pick((ground, ground, dice.between(0, 40), dice.between(220, 255)))
     kinds = copper + holes * np.uint8(2)
-    levels = _blurred(np.array([ground, metal, hole, hole], np.uint16)[kinds], dice.between(0, 3))
+    levels = _blurred(np.array([ground, metal, hole, hole], np.uint16)[kinds], dice.between(0, 2))
     levels = levels * _light(dice, copper.shape, 60) // 256
-    return _bytes(levels + _noise(dice, copper.shape, dice.between(2, 30)))
+    return _bytes(levels + _noise(dice, copper.shape, dice.between(2, 22)))
 
 
 def _photo(
@@ -56,7 +59,7 @@ def _photo(
     kinds[holes] = _HOLE
     colours = _colours(dice)
     passes, light = dice.between(0, 2), _light(dice, copper.shape, 90)
-    grain = _noise(dice, copper.shape, dice.between(2, 24))
+    grain = _noise(dice, copper.shape, dice.between(2, 20))
     channels = []
     for channel in range(3):
         levels = _blurred(colours[:, channel][kinds], passes) * light // 256
@@ -67,14 +70,11 @@ def _photo(
 def _colours(dice: Dice) -> np.ndarray:
     """5 x 3 uint16: ground, masked copper, bare copper, hole, print."""
     mask = [max(0, level + dice.between(-20, 20)) for level in dice.pick(_MASKS)]
-    lift, tint = dice.between(22, 70), dice.between(110, 150)
-    ground = mask if dice.chance(92) else [min(255, level * 2 + 40) for level in mask]
+    lift, tint = dice.between(28, 70), dice.between(110, 150)
     covered = [min(255, level * tint // 100 + lift) for level in mask]
-    if dice.chance(8):  # some masks let the bare board shine brighter than the copper
-        ground, covered = covered, ground
     finish = [level + dice.between(-20, 20) for level in dice.pick(_FINISHES)]
-    hole = dice.pick(((12, 12, 14), (40, 36, 30), (235, 235, 235), tuple(ground)))
-    return np.array([ground, covered, finish, hole, dice.pick(_INKS)], np.uint16)
+    hole = dice.pick(((12, 12, 14), (40, 36, 30), (235, 235, 235), tuple(mask)))
+    return np.array([mask, covered, finish, hole, dice.pick(_INKS)], np.uint16)
 
 
 def _print(dice: Dice, width: int, height: int) -> np.ndarray:
