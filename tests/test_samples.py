@@ -1,19 +1,26 @@
 """What is at hand for a first try."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from yolov9kit import (
+    EvalConfig,
+    evaluate,
     find_weights,
+    load,
     open_dataset,
     open_source,
     read_image,
     sample_data,
     sample_pictures,
+    sample_weights,
     samples,
 )
+from yolov9kit.data.boards.defects import BOARD_NAMES
+from yolov9kit.model.fuse import is_fused
 from yolov9kit.samples import TRAIN_BOARDS, VAL_BOARDS, write_sample_data
 
 
@@ -68,3 +75,20 @@ def test_without_the_projects_folder_the_set_is_drawn_into_the_cache(
     before = data.stat().st_mtime_ns
     assert sample_data().stat().st_mtime_ns == before
     assert [p.name for p in (tmp_path / "cache/yolov9kit").iterdir()] == ["pcb"]
+
+
+def test_the_sample_weights_are_deployed_unfused_and_small() -> None:
+    weights = load(sample_weights())
+    assert (weights.form, weights.size, weights.precision) == ("deployed", "t", "fp16")
+    assert weights.names == BOARD_NAMES and not is_fused(weights.model)
+    assert sample_weights().stat().st_size < 5 << 20
+
+
+@pytest.mark.parametrize("image_size", [320, 480])
+def test_the_sample_weights_score_what_their_card_says(image_size: int) -> None:
+    card = (sample_weights().parent / "README.md").read_text()
+    row = next(line for line in card.splitlines() if re.match(rf"\|[^|]*\| {image_size} \|", line))
+    ap, ap50 = (float(cell) for cell in row.split("|")[3:5])
+    config = EvalConfig(image_size=(image_size,), device="cpu")
+    scores = evaluate(sample_weights(), sample_data(), config).sizes[0].scores
+    assert scores.ap == pytest.approx(ap, abs=0.005) and scores.ap50 == pytest.approx(ap50, abs=0.005)

@@ -18,6 +18,7 @@ from widgets.job import Job
 from widgets.parts import STYLE, Choices, CodeView, StaticCopy, Status
 
 UNTRAINED = "untrained"
+SAMPLE = "sample weights: defects on circuit boards"
 """The entry of the weights list for a machine without any weights file."""
 
 UNTRAINED_SCORE = 0.6
@@ -97,9 +98,9 @@ class DetectPanel(w.VBox):
         self.status.say(self.choices.problem or "Choose weights and pictures, then press Detect.")
 
     def _build_controls(self) -> None:
-        self.weights = choice(
-            "Weights", [*known_weights(self.folder), ("random weights", UNTRAINED), (OTHER, OTHER)]
-        )
+        known = known_weights(self.folder)
+        first = next((path for label, path in known if label == SAMPLE), known[0][1] if known else UNTRAINED)
+        self.weights = choice("Weights", [*known, ("random weights", UNTRAINED), (OTHER, OTHER)], value=first)
         self.weights_path = text("File", "path of a .pt or .safetensors file")
         kinds = ["sample pictures", "folder or file", "upload", *(["camera"] if _has_camera() else [])]
         self.pictures = choice("Pictures", kinds)
@@ -387,7 +388,7 @@ def known_weights(folder: Path) -> list[tuple[str, str]]:
     except yolov9kit.UsageError:  # only the package is installed
         return [(label, path) for path, label in own.items()]
     others = [(label, path) for path, label in own.items() if Path(path).resolve() != sample.resolve()]
-    return [*others, ("sample weights: defects on circuit boards", str(sample))]
+    return [*others, (SAMPLE, str(sample))]
 
 
 def whole_number_of_32() -> w.BoundedIntText:
