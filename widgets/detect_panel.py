@@ -18,7 +18,7 @@ from widgets.job import Job
 from widgets.parts import STYLE, Choices, CodeView, StaticCopy, Status
 
 UNTRAINED = "untrained"
-SAMPLE = "sample weights: defects on circuit boards"
+SAMPLE = "sample weights: circuit boards"
 """The entry of the weights list for a machine without any weights file."""
 
 UNTRAINED_SCORE = 0.6
