@@ -18,6 +18,7 @@ from yolov9kit.device import (
     Precision,
     available_devices,
     choose_device,
+    choose_devices,
     choose_precision,
     float32_math,
     to_host,
@@ -123,6 +124,16 @@ def test_several_devices_are_refused(machine: Machine, wanted: str) -> None:
     machine(T4, A100)
     with pytest.raises(UsageError, match=r"runs on one device; name one of cpu \(CPU\), cuda:0"):
         choose_device(wanted)
+
+
+def test_training_takes_several_devices_of_one_kind(machine: Machine) -> None:
+    machine(T4, A100)
+    assert [d.torch_name for d in choose_devices("0,1")] == ["cuda:0", "cuda:1"]
+    assert [d.torch_name for d in choose_devices("auto")] == ["cuda:0"]
+    assert [d.torch_name for d in choose_devices("cpu,cpu")] == ["cpu", "cpu"]
+    for wanted, why in (("0,cpu", "of one kind"), ("0,0", "cuda:0 is named twice"), ("0,2", "not on this")):
+        with pytest.raises(KitError, match=why):
+            choose_devices(wanted)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,11 @@ class TrainPanel(w.VBox):
         self.weights_path = text("File", "path of a .pt or .safetensors file")
         self.size = choice("Size", [("that of the weights, else s", ""), *((s, s) for s in "tsmce")])
         self.precision = choice("Precision", ["auto", "fp32", "tf32", "fp16", "bf16"])
-        labels = [(f"{d.torch_name} ({d.label})", d.torch_name) for d in yolov9kit.available_devices()]
+        devices = yolov9kit.available_devices()
+        labels = [(f"{d.torch_name} ({d.label})", d.torch_name) for d in devices]
+        gpus = [d.torch_name for d in devices if d.kind == "cuda"]
+        if len(gpus) > 1:
+            labels.append((f"{len(gpus)} GPUs together", ",".join(gpus)))
         self.device = choice("Device", [("auto", "auto"), *labels])
         self.batch = whole_number("batch", "Batch", model)
         self.epochs = whole_number("epochs", "Epochs", model)

@@ -83,6 +83,24 @@ def choose_device(wanted: str | int | torch.device = "auto") -> Device:
     raise DeviceError(f"device {wanted!r}: not on this machine, which has {_listing(found)}.{why}")
 
 
+def choose_devices(wanted: str) -> tuple[Device, ...]:
+    """One device or more, as ``0,1``; ``cpu,cpu`` is two processes on one processor.
+
+    Raises:
+        DeviceError, UsageError: as ``choose_device``; or they are not of one kind, or a GPU is named twice.
+    """
+    chosen = tuple(choose_device(name) for name in wanted.split(","))
+    names = [device.torch_name for device in chosen]
+    if len({device.kind for device in chosen}) > 1:
+        raise UsageError(
+            f"device {wanted!r}: devices of one kind can share the work, not {' and '.join(names)}"
+        )
+    twice = next((name for name in names if names.count(name) > 1 and name != "cpu"), None)
+    if twice:
+        raise UsageError(f"device {wanted!r}: {twice} is named twice")
+    return chosen
+
+
 def _listing(devices: list[Device]) -> str:
     return ", ".join(f"{d.torch_name} ({d.label})" for d in devices)
 

@@ -34,15 +34,22 @@ def recipe(batch: int):  # the type is the recipe's own
 def test_steps_are_replayed_where_that_is_possible(
     wanted: str, device: Device, batch: int, graph: bool, reason: str
 ) -> None:
-    chosen, why = choose_mode(wanted, device, recipe(batch))
+    chosen, why = choose_mode(wanted, [device], recipe(batch))
     assert chosen == graph
     assert reason in why
+
+
+def test_several_gpus_share_steps_without_a_graph() -> None:
+    chosen, why = choose_mode("auto", [GPU, GPU], recipe(64))
+    assert not chosen and "2 devices" in why
+    with pytest.raises(UsageError, match="mode graph: 2 devices"):
+        choose_mode("graph", [GPU, GPU], recipe(64))
 
 
 @pytest.mark.parametrize(("device", "batch"), [(CPU, 64), (GPU, 16)])
 def test_a_graph_that_cannot_be_is_refused(device: Device, batch: int) -> None:
     with pytest.raises(UsageError, match="mode graph"):
-        choose_mode("graph", device, recipe(batch))
+        choose_mode("graph", [device], recipe(batch))
 
 
 def test_freeze_counts_layers_as_the_official_files_do() -> None:

@@ -49,7 +49,7 @@ CHANGES_NOTHING: Mapping[str, str] = MappingProxyType(
         "noautoanchor": "--noautoanchor: YOLOv9 has no anchors; it changes nothing",
         "noplots": "--noplots: training draws no plots; it changes nothing",
         "nosave": "--nosave: checkpoints are written all the same, a stopped run could not go on without them",
-        "sync_bn": "--sync-bn: a run takes one device; it changes nothing",
+        "sync_bn": "--sync-bn: the BatchNorm of each device sees its own pictures; it changes nothing",
     }
 )
 """Options that are accepted, each with the note for its user."""
@@ -77,7 +77,10 @@ ONLY_VALUE: Mapping[str, tuple[float, str]] = MappingProxyType(
     {
         "label_smoothing": (0.0, "--label-smoothing: is not offered; leave it out"),
         "save_period": (-1, "--save-period: last and best weights are written after each epoch, no others"),
-        "local_rank": (-1, "--local_rank: a run takes one device; start it without a launcher"),
+        "local_rank": (
+            -1,
+            "--local_rank: a run starts the processes of its devices itself; start it without a launcher",
+        ),
     }
 )
 """Options of which one value changes nothing; any other is refused, with the reason."""

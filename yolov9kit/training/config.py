@@ -32,7 +32,9 @@ class TrainConfig(BaseModel):
         default=None, ge=1, le=4096, description="the same in validation; none: as batch"
     )
     image_size: int = Field(default=640, ge=32, le=4096, description="side of the square input, pixels")
-    device: str = Field(default="auto", description="auto, cpu, 0, cuda:1")
+    device: str = Field(
+        default="auto", description="auto, cpu, 0, cuda:1; 0,1 for several GPUs, which share each batch"
+    )
     precision: str = Field(
         default="auto", description="auto, fp32, tf32, fp16 or bf16; auto takes the fastest the hardware has"
     )

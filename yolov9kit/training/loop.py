@@ -32,6 +32,7 @@ from yolov9kit.training.reports import (
     Report,
     StepReport,
 )
+from yolov9kit.training.share import computing
 from yolov9kit.training.state import (
     EVALUATED,
     REPORTED,
@@ -42,7 +43,7 @@ from yolov9kit.training.state import (
     optimizer_tensors,
     write_state,
 )
-from yolov9kit.training.step import MicroBatch, StepResult, computing
+from yolov9kit.training.step import StepResult
 from yolov9kit.types import Batch
 
 
@@ -154,7 +155,7 @@ class Loop:
             waited = time.monotonic() - clock
             parts.schedule.apply(parts.step.optimizer, progress.step)
             with interrupts_after():
-                result = parts.step([self._to_device(batch) for batch in group])
+                result = parts.step([(batch.images, batch.targets) for batch in group])
                 self._count(result)
             now = time.monotonic()
             progress.epoch_seconds += now - clock
@@ -169,10 +170,6 @@ class Loop:
     def _mosaic(self) -> bool:
         config = self.parts.config
         return self.progress.epoch < config.epochs - min(config.close_mosaic, config.epochs // 2)
-
-    def _to_device(self, batch: Batch) -> MicroBatch:
-        device = self.parts.device.torch_name
-        return batch.images.to(device, non_blocking=True), batch.targets.to(device, non_blocking=True)
 
     def _count(self, result: StepResult) -> None:
         progress = self.progress

@@ -1,7 +1,7 @@
 """From a config to everything that a run needs, checked before the first step. Each choice has its reason."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from yolov9kit.data.batches import TrainBatches, ValBatches
 from yolov9kit.data.dataset import Dataset, has_split, open_dataset, refuse
 from yolov9kit.data.pixels import PreparedPictures, available_bytes, needed_bytes
 from yolov9kit.data.workers import batch_bytes, check_workers, suggest_workers
-from yolov9kit.device import Device, Precision, choose_device, choose_precision, takes_channels_last
+from yolov9kit.device import Device, Precision, choose_devices, choose_precision, takes_channels_last
 from yolov9kit.errors import DataError, UsageError
 from yolov9kit.loss.criterion import DetectionLoss
 from yolov9kit.machine import usable_cores
@@ -19,6 +19,7 @@ from yolov9kit.model.layouts import layer_paths
 from yolov9kit.model.transfer import freeze, new_model, transfer
 from yolov9kit.model.yolov9 import YOLOv9, parameter_count
 from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.devices import OtherDevices
 from yolov9kit.training.optim import (
     SHORT_RUN_STEPS,
     Recipe,
@@ -43,7 +44,7 @@ class Prepared:
     config: TrainConfig
     train_data: Dataset
     val_data: Dataset
-    device: Device
+    devices: tuple[Device, ...]
     precision: Precision
     recipe: Recipe
     schedule: Schedule
@@ -56,6 +57,11 @@ class Prepared:
     mode: str
     cache: str
     notes: tuple[str, ...]
+
+    @property
+    def device(self) -> Device:
+        """The one of this process: all but the parts of a step that others take happens there."""
+        return self.devices[0]
 
     @property
     def model(self) -> YOLOv9:
@@ -85,7 +91,7 @@ class Prepared:
             size=self.model.size,
             names=self.train_data.names,
             parameters=parameter_count(self.model),
-            device=f"{self.device.torch_name} ({self.device.label}), {self.device.reason}",
+            device=", ".join(f"{d.torch_name} ({d.label})" for d in self.devices) + f", {self.device.reason}",
             precision=f"{self.precision.label}, {self.precision.reason}",
             optimizer=f"{self.recipe.optimizer} at {self.recipe.lr0:g}, {self.recipe.reason}",
             average=self.step.average.label,
@@ -95,8 +101,8 @@ class Prepared:
             workers=self.workers,
             train_data=self.train_data.summary(),
             val_data=self.val_data.summary(),
-            batch=self.batch,
-            accumulate=self.recipe.accumulate,
+            batch=self.batch * len(self.devices),
+            accumulate=self.recipe.accumulate // len(self.devices),
             steps_per_epoch=self.steps_per_epoch,
             total_steps=self.steps_per_epoch * self.config.epochs,
             first_step=first_step,
@@ -112,6 +118,8 @@ class Prepared:
     def close(self) -> None:
         self.train_batches.close()
         self.val_batches.close()
+        if self.step.others is not None:
+            self.step.others.close()
 
 
 def prepare(
@@ -122,7 +130,8 @@ def prepare(
     Raises:
         DataError, DeviceError, CheckpointError, UsageError: whatever makes the run impossible, before any of its work.
     """
-    device = choose_device(config.device)
+    devices = choose_devices(config.device)
+    device = devices[0]
     precision = choose_precision(config.precision, device)
     train_data, val_data = _open_data(config, progress)
     notes = [str(finding) for data in (train_data, val_data) for finding in data.findings][:20]
@@ -135,20 +144,25 @@ def prepare(
     model = model.to(device.torch_name)
     if takes_channels_last(device, precision):
         model = model.to(memory_format=torch.channels_last)
-    batch = min(config.batch, len(train_data.samples))
-    if batch < config.batch:
-        notes.append(f"batch {config.batch}: the data set has {batch} pictures, the batch is {batch}")
+    batch, batch_note = _batch_of_a_device(config, len(train_data.samples), len(devices))
+    notes += batch_note
     pictures, cache = _pictures(config, train_data, progress)
-    augment = augmentation(config, -(-len(pictures) // batch) * config.epochs)
+    together = batch * len(devices)
+    augment = augmentation(config, -(-len(pictures) // together) * config.epochs)
     workers, reason = _choose_workers(config, pictures, batch, device, augment)
     train_batches = _train_batches(config, pictures, batch, workers, augment)
     val_batches = ValBatches(val_data.samples, config.image_size, config.val_batch or batch, workers)
-    recipe = choose_recipe(config, batch, len(train_batches))
+    recipe = choose_recipe(config, together, -(-len(train_batches) // len(devices)))
+    # a step of several devices is one of as many batches
+    recipe = replace(recipe, accumulate=recipe.accumulate * len(devices))
     steps = -(-len(train_batches) // recipe.accumulate)
     loss = DetectionLoss(
         len(train_data.names), config.box_gain, config.cls_gain, config.dfl_gain, config.aux_weight
     )
-    graph, mode = choose_mode(config.mode, device, recipe)
+    graph, mode = choose_mode(config.mode, devices, recipe)
+    others = None
+    if len(devices) > 1:
+        others = OtherDevices(model, loss, devices[1:], precision, config.deterministic, norms)
     step = TrainStep(
         model,
         WeightAverage(model, *choose_average(config, steps * config.epochs)),
@@ -160,26 +174,31 @@ def prepare(
         config.deterministic,
         graph,
         frozen_norms=norms,
+        others=others,
     )
     if precision.name == "fp16":
         step.scale.value = FIRST_SCALE
     if config.deterministic and device.kind == "cuda":
         notes.append(_GPU_DETERMINISM)
     return Prepared(
-        config, train_data, val_data, device, precision, recipe, make_schedule(config, recipe, steps), step, loss,
+        config, train_data, val_data, devices, precision, recipe, make_schedule(config, recipe, steps), step, loss,
         train_batches, val_batches, batch, reason, mode, cache, tuple(notes),
     )  # fmt: skip
 
 
-def choose_mode(wanted: str, device: Device, recipe: Recipe) -> tuple[bool, str]:
+def choose_mode(wanted: str, devices: Sequence[Device], recipe: Recipe) -> tuple[bool, str]:
     """Whether steps are recorded and replayed, and why.
 
     Raises:
         UsageError: a graph was asked for where there can be none.
     """
     obstacle = ""
-    if device.kind != "cuda":
-        obstacle = f"CUDA graphs need an NVIDIA GPU, the device is {device.torch_name}"
+    if devices[0].kind != "cuda":
+        obstacle = f"CUDA graphs need an NVIDIA GPU, the device is {devices[0].torch_name}"
+    elif len(devices) > 1:
+        obstacle = (
+            f"{len(devices)} devices agree on a number in the middle of a step, a graph cannot wait for it"
+        )
     elif recipe.accumulate > 1:
         obstacle = f"{recipe.accumulate} batches make a step, a graph holds one"
     if wanted == "graph" and obstacle:
@@ -270,6 +289,20 @@ def _choose_workers(
             reason += f"; more than the {usable} cores of this machine"
     fitting, shortage = check_workers(workers, batch_bytes(batch, config.image_size))
     return fitting, f"{fitting}, {shortage or reason}"
+
+
+def _batch_of_a_device(config: TrainConfig, pictures: int, devices: int) -> tuple[int, list[str]]:
+    """Pictures of one batch, of which each device takes one or more in a step, and what there is to say about it."""
+    together = min(config.batch, pictures)
+    notes = []
+    if together < config.batch:
+        together -= together % devices
+        notes = [f"batch {config.batch}: the data set has {pictures} pictures, the batch is {together}"]
+    if not together or together % devices:
+        raise UsageError(
+            f"batch {config.batch} of {pictures} pictures: it is shared out evenly, take a multiple of {devices}"
+        )
+    return together // devices, notes
 
 
 def _first_model(config: TrainConfig, data: Dataset) -> tuple[YOLOv9, list[str]]:

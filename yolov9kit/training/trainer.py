@@ -1,11 +1,12 @@
 """Start a run, go on with one that was interrupted, train a finished one longer. Each is an iterator of reports."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from yolov9kit.errors import TrainingError
+from yolov9kit.errors import TrainingError, UsageError
 from yolov9kit.model.checkpoint import model_of
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.control import Requests
@@ -79,7 +80,7 @@ def go_on(
         )
     config = TrainConfig(**saved.config)
     if device is not None:
-        config = config.changed(device=device)
+        config = on_devices(config, device, saved.facts)
     if workers is not None:
         config = config.changed(workers=workers)
     prepared = prepare(config, on_progress, model_of(saved.part("model"), folder))
@@ -87,6 +88,24 @@ def go_on(
     loop.restore(saved)
     lost = cut_back(folder, saved.journal_bytes)
     yield from loop.reports([ResumedReport(loop.progress.step, lost, prepared.notes)])
+
+
+def on_devices(config: TrainConfig, device: str, facts: Mapping[str, Any]) -> TrainConfig:
+    """The same run on other devices, more of them or fewer: the batches of a step are dealt out anew.
+
+    Raises:
+        UsageError: they cannot be dealt out evenly.
+    """
+    before, now = (text.count(",") + 1 for text in (config.device, device))
+    if before == now:
+        return config.changed(device=device)
+    batches = facts["accumulate"]
+    if batches % now:
+        raise UsageError(
+            f"device {device!r}: a step of this run has {batches} batches of {facts['batch']} pictures, which {now} "
+            "devices cannot share out evenly"
+        )
+    return config.changed(device=device, batch=facts["batch"] * now, accumulate=batches // now)
 
 
 def extend(

@@ -1,0 +1,305 @@
+"""Several devices in one step. Each gets some of its batches; the first one, in this process, does everything else.
+
+The step is that of one device which computes the same batches one after the other (see ``TrainStep``), BatchNorm's
+running values included. The processes of the others hold no state: weights come with every step, gradients go back.
+They go through memory that the processes share, on GPUs as copies from one GPU to another.
+"""
+
+import copy
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+from torch import Tensor, multiprocessing, nn
+
+from yolov9kit.device import Device, Precision
+from yolov9kit.errors import TrainingError
+from yolov9kit.loss.criterion import DetectionLoss, Normaliser
+from yolov9kit.model.yolov9 import YOLOv9
+from yolov9kit.training.share import MicroBatch, Share, added, computing, to_device
+
+_LOOK_S = 1.0
+_LEAVE_S = 10.0
+
+
+class OtherDevices:
+    """The devices of a run beside its first. ``close`` ends their processes, which also end when this one is gone.
+
+    Raises:
+        TrainingError: a process cannot start.
+    """
+
+    def __init__(
+        self,
+        model: YOLOv9,
+        loss: DetectionLoss,
+        devices: Sequence[Device],
+        precision: Precision,
+        deterministic: bool = False,
+        frozen_norms: Sequence[nn.Module] = (),
+    ) -> None:
+        self._model = model
+        self._state = _Flat(_state(model))
+        self._before = [buffer.clone() for buffer in model.buffers()]
+        frozen = {id(norm) for norm in frozen_norms}
+        names = tuple(name for name, module in model.named_modules() if id(module) in frozen)
+        empty = copy.deepcopy(model).to("meta")
+        threads = max(torch.get_num_threads() // (1 + len(devices)), 1)
+        self._workers: list[_Worker] = []
+        try:
+            for device in devices:
+                job = _Job(empty, self._state.flat, loss, device, precision, deterministic, names, threads)
+                self._workers.append(_Worker(job))
+            for worker in self._workers:
+                worker.meet()
+        except BaseException:
+            self.close()
+            raise
+
+    def gradients(self, share: Share, batches: Sequence[MicroBatch], factor: float) -> Tensor:
+        """Parts of the loss of all batches together, a picture, 4, with their gradients, times ``factor``, in the
+        weights of ``share``, which computes the first of the batches.
+
+        Raises:
+            TrainingError: one of the devices failed.
+        """
+        chunks = _dealt(batches, 1 + len(self._workers))
+        busy = [(worker, chunk) for worker, chunk in zip(self._workers, chunks[1:], strict=True) if chunk]
+        self._state.gather(_state(self._model))
+        _copy(self._before, list(self._model.buffers()))
+        _wait_for(share.device)
+        for worker, chunk in busy:
+            worker.send((chunk, factor))
+        mine = to_device(chunks[0], share.device)
+        parts = [
+            share.strengths(mine),
+            *(_there(worker.receive(), share.device.torch_name) for worker, _ in busy),
+        ]
+        total = added(parts)
+        for worker, _ in busy:
+            worker.send(_there(total, "cpu"))
+        losses = [share.gradients(mine, total, factor)]
+        for worker, chunk in busy:
+            losses.append(worker.receive().to(share.device.torch_name))
+            self._take(worker, len(chunk))
+        return torch.stack(losses).sum(0)
+
+    @torch.no_grad()
+    def _take(self, worker: "_Worker", batches: int) -> None:
+        """Add a device's gradients, and go on with BatchNorm's running values as if its batches had come last."""
+        learning = _learning(self._model)
+        gradients = worker.gradients.there(learning)
+        pairs = [(p.grad, g) for p, g in zip(learning, gradients, strict=True) if p.grad is not None]
+        torch._foreach_add_([mine for mine, _ in pairs], [theirs for _, theirs in pairs])
+        running = iter(worker.running.there(_running(self._model)))
+        momenta = _momenta(self._model)
+        for buffer, before in zip(self._model.buffers(), self._before, strict=True):
+            if buffer.is_floating_point():
+                buffer.copy_(next(running) + (1 - momenta[id(buffer)]) ** batches * (buffer - before))
+            else:
+                buffer.add_(batches * (buffer != before))  # counts batches, where it counts at all
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes that are alive."""
+        return [pid for worker in self._workers if (pid := worker.pid) is not None]
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.leave()
+        for worker in self._workers:
+            worker.end()
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the process of a device needs to know. ``model`` has no values, ``state`` is shared memory."""
+
+    model: YOLOv9
+    state: Tensor
+    loss: DetectionLoss
+    device: Device
+    precision: Precision
+    deterministic: bool
+    frozen_norms: tuple[str, ...]
+    threads: int
+
+
+class _Worker:
+    """The process of one device, as the first one sees it."""
+
+    def __init__(self, job: _Job) -> None:
+        processes = multiprocessing.get_context("spawn")
+        self.device = job.device
+        self._pipe, theirs = processes.Pipe()
+        self._process = processes.Process(target=work, args=(theirs, job), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._model = job.model
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process.is_alive() else None
+
+    def meet(self) -> None:
+        gradients, running = self.receive()
+        self.gradients = _Flat(_learning(self._model), gradients)
+        self.running = _Flat(_running(self._model), running)
+
+    def send(self, message: Any) -> None:
+        try:
+            self._pipe.send(message)
+        except OSError:
+            raise self._gone() from None
+
+    def receive(self) -> Any:
+        try:
+            while not self._pipe.poll(_LOOK_S):
+                if not self._process.is_alive() and not self._pipe.poll():
+                    raise self._gone()
+            good, answer = self._pipe.recv()
+        except (EOFError, OSError):
+            raise self._gone() from None
+        if not good:
+            raise TrainingError(f"device {self.device.torch_name}: {answer}")
+        return answer
+
+    def _gone(self) -> TrainingError:
+        self._process.join(_LOOK_S)
+        code = self._process.exitcode
+        return TrainingError(f"device {self.device.torch_name}: its process has ended (exit code {code})")
+
+    def leave(self) -> None:
+        self._pipe.close()
+
+    def end(self) -> None:
+        self._process.join(_LEAVE_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def work(pipe: Connection, job: _Job) -> None:
+    """The process of a device: its part of every step, until the first process closes the pipe."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the first process, which then closes the pipe
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        try:
+            _steps(pipe, job)
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise
+        except torch.OutOfMemoryError as error:
+            text = " ".join(str(error).split())[:200]
+            pipe.send(
+                (False, f"the GPU's memory does not hold its part of a batch: take a smaller one ({text})")
+            )
+        except Exception as error:
+            pipe.send((False, f"{type(error).__name__}: {error}"))
+
+
+def _steps(pipe: Connection, job: _Job) -> None:
+    name = job.device.torch_name
+    if job.device.kind == "cuda":
+        torch.cuda.set_device(name)
+    else:
+        torch.set_num_threads(job.threads)  # the processor is shared, and threads that wait for a core slow all
+    model = job.model.to_empty(device=name).train()
+    for norm in job.frozen_norms:
+        model.get_submodule(norm).eval()
+    share = Share(model, job.loss, job.device, job.precision)
+    learning, state = _learning(model), _Flat(_state(model), job.state)
+    gradients, running = _Flat(learning), _Flat(_running(model))
+    for buffer in model.buffers():
+        buffer.zero_()
+    pipe.send((True, (gradients.flat, running.flat)))
+    while True:
+        batches, factor = pipe.recv()
+        with computing(job.device, job.precision, job.deterministic):
+            _copy(_state(model), state.there(_state(model)))
+            share.statistics.keep()
+            batches = to_device(batches, job.device)
+            pipe.send((True, _there(share.strengths(batches), "cpu")))
+            losses = share.gradients(batches, _there(pipe.recv(), name), factor)
+            gradients.gather([_or_zero(parameter) for parameter in learning])
+            running.gather(_running(model))
+            for parameter in learning:
+                parameter.grad = None
+            _wait_for(job.device)
+        pipe.send((True, losses.cpu()))
+
+
+class _Flat:
+    """Tensors of certain shapes, one after the other in one that processes share, float32."""
+
+    def __init__(self, like: Sequence[Tensor], flat: Tensor | None = None) -> None:
+        self._sizes = [tensor.numel() for tensor in like]
+        self._shapes = [tensor.shape for tensor in like]
+        if flat is None:
+            flat = torch.zeros(sum(self._sizes), device=like[0].device).share_memory_()
+        self.flat = flat
+        self._views = self._split(flat)
+
+    def gather(self, tensors: Sequence[Tensor]) -> None:
+        _copy(self._views, tensors)
+
+    def there(self, like: Sequence[Tensor]) -> list[Tensor]:
+        """The tensors on the device of ``like``, after one copy."""
+        return self._split(self.flat.to(like[0].device))
+
+    def _split(self, flat: Tensor) -> list[Tensor]:
+        parts = flat.split(self._sizes)
+        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
+
+
+def _state(model: nn.Module) -> list[Tensor]:
+    return [tensor for tensor in model.state_dict().values() if tensor.is_floating_point()]
+
+
+def _learning(model: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def _running(model: nn.Module) -> list[Tensor]:
+    return [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+
+
+def _momenta(model: nn.Module) -> dict[int, float]:
+    """By the identity of a running value: the share of a new batch in it."""
+    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+    return {id(buffer): norm.momentum or 0.0 for norm in norms for buffer in norm.buffers(recurse=False)}
+
+
+def _or_zero(parameter: nn.Parameter) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _dealt(batches: Sequence[MicroBatch], devices: int) -> list[list[MicroBatch]]:
+    """In their order; the first devices get one more where it does not come out even."""
+    chunks, start = [], 0
+    for device in range(devices):
+        end = start + len(batches) // devices + (device < len(batches) % devices)
+        chunks.append(list(batches[start:end]))
+        start = end
+    return chunks
+
+
+def _there(normaliser: Normaliser, device: str) -> Normaliser:
+    aux = None if normaliser.aux is None else normaliser.aux.to(device)
+    return Normaliser(normaliser.main.to(device), aux, normaliser.pictures)
+
+
+@torch.no_grad()
+def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        target.copy_(source)
+
+
+def _wait_for(device: Device) -> None:
+    """Another process is going to read what this one has written."""
+    if device.kind == "cuda":
+        torch.cuda.synchronize(device.torch_name)
