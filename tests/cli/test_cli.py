@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from yolov9kit import write_boards
+from yolov9kit import load, write_boards
 from yolov9kit.cli import main
 from yolov9kit.infer.predict import detect
 
@@ -235,7 +235,7 @@ def test_boards_are_drawn_equal_to_the_librarys(cli: Cli, tmp_path: Path) -> Non
     assert code == 2 and "neon" in err
 
 
-def test_convert(cli: Cli, shared: Path) -> None:
+def test_convert(cli: Cli, shared: Path, lively_weights: Path) -> None:
     source = shared / "checkpoints" / "official-yolov9-t-deeppcb.pt"
     code, out, _ = cli("convert", source, "board.safetensors")
     assert (
@@ -246,7 +246,8 @@ def test_convert(cli: Cli, shared: Path) -> None:
     )
     code, _, err = cli("convert", source, "board.safetensors")
     assert code == 2 and "exists already" in err
-    assert cli("convert", source, "board.safetensors", "--overwrite")[0] == 0
+    code, out, _ = cli("convert", lively_weights, "board.safetensors", "--overwrite")
+    assert code == 0 and "3 classes" in out and load("board.safetensors").names == ("nut", "bolt", "wing nut")
 
 
 def test_real_boards_through_the_command_line(cli: Cli, shared: Path) -> None:

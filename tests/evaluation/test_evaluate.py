@@ -1,6 +1,8 @@
 """Whole evaluations: equal to the reference tool, to the journal of a training run, and to themselves."""
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from yolov9kit.evaluation.average_precision import PictureBoxes, average_precisi
 from yolov9kit.evaluation.config import EvalConfig
 from yolov9kit.evaluation.evaluate import evaluate
 from yolov9kit.evaluation.report import EvalReport
-from yolov9kit.model.checkpoint import load
+from yolov9kit.model.checkpoint import Checkpoint, load
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.reports import EvaluationReport
 from yolov9kit.training.trainer import train
@@ -21,6 +23,13 @@ from yolov9kit.training.trainer import train
 FILES = ("official-yolov9-t-deeppcb.pt", "ultralytics-yolov9t-deeppcb.pt")
 CPU = EvalConfig(device="cpu", batch=4)
 SMALL = EvalConfig(device="cpu", image_size=64)
+ReadOnce = Callable[[str], Checkpoint]
+
+
+@pytest.fixture(scope="module")
+def read_once(shared: Path) -> ReadOnce:
+    """The weights of one of ``FILES``: with checks of types at every call, to read a pickle takes ten seconds."""
+    return cache(lambda file: load(shared / "checkpoints" / file))
 
 
 def check_against_pycocotools(report: EvalReport) -> None:
@@ -51,11 +60,11 @@ def test_real_weights_on_real_boards(
 
 @pytest.mark.parametrize("file", FILES)
 def test_equals_pycocotools_on_the_detections_that_their_own_code_gives(
-    shared: Path, boards: Path, file: str
+    shared: Path, boards: Path, read_once: ReadOnce, file: str
 ) -> None:
     """Those are of the best class of a location, score over 0.05, have four digits and are not clipped."""
     config = CPU.changed(min_score=0.05, multi_label=False)
-    report = evaluate(shared / "checkpoints" / file, boards, config)
+    report = evaluate(read_once(file), boards, config)
     recorded = json.loads((shared / "checkpoints/detections.json").read_text())["detections"][file]
     truths, ours, theirs = [], [], []
     for path, truth, found in zip(report.paths, report.truths, report.found, strict=True):
@@ -73,23 +82,19 @@ def test_equals_pycocotools_on_the_detections_that_their_own_code_gives(
     assert scores.ap50 > 0.7
 
 
-def test_v05_a_lower_floor_of_scores_changes_little(shared: Path, tiles: Path) -> None:
+def test_v05_a_lower_floor_of_scores_changes_little(read_once: ReadOnce, tiles: Path) -> None:
     config = CPU.changed(image_size=256, batch=16)
     lower, usual = (
-        evaluate(shared / "checkpoints" / FILES[1], tiles, config.changed(min_score=floor))
-        for floor in (1e-4, 1e-3)
+        evaluate(read_once(FILES[1]), tiles, config.changed(min_score=floor)) for floor in (1e-4, 1e-3)
     )
     assert len(usual.paths) >= 100 and usual.ap > 0.2
     assert lower.detections > usual.detections
     assert abs(lower.ap - usual.ap) < 0.01
 
 
-def test_v07_the_batch_changes_nothing(shared: Path, tiles: Path) -> None:
+def test_v07_the_batch_changes_nothing(read_once: ReadOnce, tiles: Path) -> None:
     config = CPU.changed(image_size=192, split="few")
-    reports = [
-        evaluate(shared / "checkpoints" / FILES[1], tiles, config.changed(batch=batch))
-        for batch in (1, 7, 32)
-    ]
+    reports = [evaluate(read_once(FILES[1]), tiles, config.changed(batch=batch)) for batch in (1, 7, 32)]
     assert len(reports[0].paths) > 32 and reports[0].ap > 0.05
     for report in reports[1:]:
         assert report.ap == pytest.approx(reports[0].ap, abs=1e-4)
@@ -121,8 +126,8 @@ def test_v10_the_best_of_a_journal_is_the_score_of_the_best_file(
     ]
 
 
-def test_several_sizes_in_one_call_are_those_of_single_calls(shared: Path, tiles: Path) -> None:
-    weights, config = shared / "checkpoints" / FILES[1], CPU.changed(split="few", batch=12)
+def test_several_sizes_in_one_call_are_those_of_single_calls(read_once: ReadOnce, tiles: Path) -> None:
+    weights, config = read_once(FILES[1]), CPU.changed(split="few", batch=12)
     both = evaluate(weights, tiles, config.changed(image_size=(96, 160)))
     alone = evaluate(weights, tiles, config.changed(image_size=160))
     assert [one.image_size for one in both.sizes] == [96, 160]
@@ -131,9 +136,9 @@ def test_several_sizes_in_one_call_are_those_of_single_calls(shared: Path, tiles
     assert both.settings.startswith("96 px")
 
 
-def test_the_fused_network_scores_the_same(shared: Path, boards: Path) -> None:
+def test_the_fused_network_scores_the_same(read_once: ReadOnce, boards: Path) -> None:
     plain, fused = (
-        evaluate(shared / "checkpoints" / FILES[1], boards, CPU.changed(image_size=320, fused=fused))
+        evaluate(read_once(FILES[1]), boards, CPU.changed(image_size=320, fused=fused))
         for fused in (False, True)
     )
     assert fused.ap == pytest.approx(plain.ap, abs=1e-3)

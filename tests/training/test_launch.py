@@ -3,12 +3,14 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,24 +62,75 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
                 os.kill(process.pid, signal.SIGKILL)
 
 
-@pytest.fixture
-def config(data: Path, tmp_path: Path) -> TrainConfig:
+def two_epochs(data: Path, project: Path) -> TrainConfig:
+    """Of two steps each."""
     return TrainConfig(
         data=data,
         size="t",
-        epochs=3,
+        epochs=2,
         batch=4,
         image_size=64,
         workers=0,
         device="cpu",
-        project=tmp_path / "runs",
+        project=project,
         checkpoint_share=1e-6,
     )
 
 
 @pytest.fixture
+def config(data: Path, tmp_path: Path) -> TrainConfig:
+    return two_epochs(data, tmp_path / "runs")
+
+
+@pytest.fixture
 def endless(config: TrainConfig) -> TrainConfig:
     return config.changed(epochs=100_000, patience=0)
+
+
+# Runs that several tests look at. Each has a project of its own, and its folder stays as it is.
+
+
+@contextmanager
+def shared_config(data: Path, folder: Path) -> Iterator[TrainConfig]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        yield two_epochs(data, folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def trained_here(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of two epochs that ``train`` did in this process."""
+    with shared_config(data, tmp_path_factory.mktemp("here")) as config:
+        list(train(config))
+        return config.project / "exp"
+
+
+@pytest.fixture(scope="module")
+def eight_epochs_trained_here(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same over eight epochs: the uninterrupted run, long enough to cut its twin in the middle."""
+    with shared_config(data, tmp_path_factory.mktemp("eight")) as config:
+        list(train(config.changed(epochs=8)))
+        return config.project / "exp"
+
+
+@pytest.fixture(scope="module")
+def launched_and_finished(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A launched run of two epochs, watched from its launch to its end."""
+    with shared_config(data, tmp_path_factory.mktemp("launched")) as config:
+        children = _children()
+        run = launch(config)
+        assert run.folder == config.project / "exp"
+        assert run.folder.is_dir()
+        assert run.state in ("starting", "running")
+        assert run.wait(LONG) == "finished"
+        assert _children() <= children
+        return run
+
+
+def _children() -> set[str]:
+    """Processes that this one would have to bury."""
+    found = Path(f"/proc/self/task/{os.getpid()}/children")
+    return set(found.read_text().split()) if found.is_file() else set()
 
 
 until = partial(waiting.until, seconds=LONG)
@@ -106,29 +159,17 @@ def assert_equal_states(one: Path, other: Path) -> None:
 # ---------------------------------------------------------------------------------------------- a run
 
 
-def test_a_launched_run_is_the_run_that_train_does(config: TrainConfig) -> None:
-    children = _children()
-    run = launch(config)
-    assert run.folder == config.project / "exp"
-    assert run.folder.is_dir()
-    assert run.state in ("starting", "running")
-    assert run.wait(LONG) == "finished"
+def test_a_launched_run_is_the_run_that_train_does(launched_and_finished: Run, trained_here: Path) -> None:
+    run = launched_and_finished
+    assert run.state == "finished"
     assert run.last_words == "finished"
     assert run.pid is None
     assert read_lock(run.folder) is None
-    here = list(train(config.changed(name="here")))
-    assert_equal_states(run.folder, config.project / "here")
+    assert_equal_states(run.folder, trained_here)
     news = run.tail()
     assert list(news.reports) == read_journal(run.folder)
-    assert [type(report) for report in news.reports] == [type(report) for report in here]
+    assert [type(report) for report in news.reports] == [type(r) for r in read_journal(trained_here)]
     assert run.tail(news.position).reports == ()
-    assert _children() <= children
-
-
-def _children() -> set[str]:
-    """Processes that this one would have to bury."""
-    found = Path(f"/proc/self/task/{os.getpid()}/children")
-    return set(found.read_text().split()) if found.is_file() else set()
 
 
 def test_requests_are_obeyed_in_order_and_two_panels_agree(endless: TrainConfig) -> None:
@@ -157,7 +198,9 @@ def test_requests_are_obeyed_in_order_and_two_panels_agree(endless: TrainConfig)
     assert read_state(run.folder).progress.step == steps(run)[-1]
 
 
-def test_u03_stopped_within_a_step_resumable_exactly_and_the_kernel_trains_again(config: TrainConfig) -> None:
+def test_u03_stopped_within_a_step_resumable_exactly_and_the_kernel_trains_again(
+    config: TrainConfig, trained_here: Path
+) -> None:
     config = config.changed(epochs=40, patience=0)
     threads = set(threading.enumerate())
     run = launch(config)
@@ -173,15 +216,14 @@ def test_u03_stopped_within_a_step_resumable_exactly_and_the_kernel_trains_again
 
     shorter = config.changed(epochs=2, name="again")
     assert launch(shorter).wait(LONG) == "finished"
-    list(train(shorter.changed(name="here")))
-    assert_equal_states(config.project / "again", config.project / "here")
+    assert_equal_states(config.project / "again", trained_here)
 
 
 @pytest.mark.slow
-def test_a_stopped_run_resumed_equals_the_uninterrupted_one(config: TrainConfig) -> None:
-    config = config.changed(epochs=8)
-    list(train(config.changed(name="whole")))
-    run = launch(config.changed(name="cut"))
+def test_a_stopped_run_resumed_equals_the_uninterrupted_one(
+    config: TrainConfig, eight_epochs_trained_here: Path
+) -> None:
+    run = launch(config.changed(epochs=8))
     until_step(run, 2)
     run.pause()
     until(lambda: run.state in ("paused", "finished"))
@@ -191,7 +233,7 @@ def test_a_stopped_run_resumed_equals_the_uninterrupted_one(config: TrainConfig)
     again = launch_resume(run.folder)
     assert again.folder == run.folder
     assert again.wait(LONG) == "finished"
-    assert_equal_states(config.project / "whole", run.folder)
+    assert_equal_states(eight_epochs_trained_here, run.folder)
     news = run.tail(seen.position)
     assert not news.anew
     assert isinstance(news.reports[0], ResumedReport)
@@ -201,17 +243,16 @@ def test_a_stopped_run_resumed_equals_the_uninterrupted_one(config: TrainConfig)
 
 
 @pytest.mark.slow
-def test_a_finished_run_is_extended(config: TrainConfig) -> None:
-    run = launch(config.changed(epochs=1))
-    assert run.wait(LONG) == "finished"
-    longer = launch_extend(run.folder, 2)
-    assert longer.folder == config.project / "exp-extended"
+def test_a_finished_run_is_extended(launched_and_finished: Run) -> None:
+    run, project = launched_and_finished, launched_and_finished.folder.parent
+    longer = launch_extend(run.folder, 3)
+    assert longer.folder == project / "exp-extended"
     assert longer.wait(LONG) == "finished", longer.last_words
-    assert [r.epoch for r in longer.tail().reports if isinstance(r, EpochReport)] == [1, 2]
-    assert [(info.planned_epochs, info.epochs) for info in runs(config.project)] == [(2, 2), (1, 1)]
-    fewer = launch_extend(run.folder, 1)
+    assert [r.epoch for r in longer.tail().reports if isinstance(r, EpochReport)] == [1, 2, 3]
+    assert [(info.planned_epochs, info.epochs) for info in runs(project)] == [(3, 3), (2, 2)]
+    fewer = launch_extend(run.folder, 2)
     assert fewer.wait(LONG) == "failed"
-    assert "has 1 epochs already" in fewer.last_words
+    assert "has 2 epochs already" in fewer.last_words
 
 
 def test_launching_from_a_thread_never_shares_a_folder(config: TrainConfig) -> None:
@@ -320,9 +361,8 @@ def test_a_cut_back_journal_is_read_anew(config: TrainConfig) -> None:
     assert list(news.reports) == read_journal(run.folder)
 
 
-def test_a_line_that_is_half_written_waits(config: TrainConfig) -> None:
-    list(train(config.changed(epochs=1)))
-    run = attach(config.project / "exp")
+def test_a_line_that_is_half_written_waits(trained_here: Path, tmp_path: Path) -> None:
+    run = attach(shutil.copytree(trained_here, tmp_path / "copy"))
     journal = run.folder / "journal.jsonl"
     content = journal.read_bytes()
     whole = run.tail().reports
@@ -338,10 +378,10 @@ def test_a_line_that_is_half_written_waits(config: TrainConfig) -> None:
 # ---------------------------------------------------------------------------------------------- ends
 
 
-def test_a_killed_trainer_has_last_words_and_the_run_can_be_resumed(config: TrainConfig) -> None:
-    config = config.changed(epochs=6)
-    list(train(config.changed(name="whole")))
-    run = launch(config.changed(name="killed", epochs=6))
+def test_a_killed_trainer_has_last_words_and_the_run_can_be_resumed(
+    config: TrainConfig, eight_epochs_trained_here: Path
+) -> None:
+    run = launch(config.changed(epochs=8))
     until_step(run, 3)
     assert run.pid is not None
     os.kill(run.pid, signal.SIGKILL)
@@ -352,8 +392,8 @@ def test_a_killed_trainer_has_last_words_and_the_run_can_be_resumed(config: Trai
     assert isinstance(end, EndReport)
     assert run.wait() == "failed"
     assert launch_resume(run.folder).wait(LONG) == "finished"
-    assert_equal_states(config.project / "whole", run.folder)
-    assert steps(run) == list(range(1, 13))
+    assert_equal_states(eight_epochs_trained_here, run.folder)
+    assert steps(run) == list(range(1, 17))
 
 
 def test_killing_on_request_is_said(endless: TrainConfig) -> None:
@@ -481,14 +521,14 @@ def test_the_supervisor_tells_what_is_known_of_a_death(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------- many runs
 
 
-def test_runs_are_told_from_head_and_tail(config: TrainConfig) -> None:
-    list(train(config.changed(name="one")))
+def test_runs_are_told_from_head_and_tail(config: TrainConfig, trained_here: Path) -> None:
+    shutil.copytree(trained_here, config.project / "one")
     reports = train(config.changed(name="two", epochs=9))
     for report in reports:
         if isinstance(report, StepReport) and report.step == 5:
             break
     two, one = runs(config.project)
-    assert (one.folder.name, one.state, one.epochs, one.planned_epochs) == ("one", "finished", 3, 3)
+    assert (one.folder.name, one.state, one.epochs, one.planned_epochs) == ("one", "finished", 2, 2)
     assert (two.folder.name, two.state, two.epochs, two.planned_epochs) == ("two", "running", 2, 9)
     end = read_journal(one.folder)[-1]
     assert (one.best_ap, one.best_epoch, one.seconds) == (end.best_ap, end.best_epoch, end.seconds)
@@ -502,12 +542,13 @@ def test_runs_are_told_from_head_and_tail(config: TrainConfig) -> None:
     assert "cannot be read" in words["one"]
 
 
-def test_a_long_journal_is_not_read_whole(config: TrainConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_journal_is_not_read_whole(
+    trained_here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """200,000 steps: of some 80 MB a few hundred kB are looked at."""
     from yolov9kit.training import journal as module
 
-    list(train(config))
-    journal = config.project / "exp/journal.jsonl"
+    journal = shutil.copytree(trained_here, tmp_path / "runs/exp") / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     step = next(line for line in lines if line.startswith(b'{"kind": "step"'))
     journal.write_bytes(lines[0] + step * 200_000 + b"".join(lines[1:-1]))
@@ -520,6 +561,6 @@ def test_a_long_journal_is_not_read_whole(config: TrainConfig, monkeypatch: pyte
             yield line
 
     monkeypatch.setattr("yolov9kit.training.history.lines_backwards", counted)
-    (info,) = runs(config.project)
-    assert (info.state, info.epochs) == ("lost", 3)
+    (info,) = runs(tmp_path / "runs")
+    assert (info.state, info.epochs) == ("lost", 2)
     assert len(looked) < len(lines)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +50,7 @@ def cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def config(data: Path, tmp_path: Path) -> TrainConfig:
+def four_epochs(data: Path, project: Path) -> TrainConfig:
     return TrainConfig(
         data=data,
         size="t",
@@ -58,9 +59,39 @@ def config(data: Path, tmp_path: Path) -> TrainConfig:
         image_size=64,
         workers=0,
         device="cpu",
-        project=tmp_path / "runs",
+        project=project,
         checkpoint_share=1.0,
     )
+
+
+@pytest.fixture
+def config(data: Path, tmp_path: Path) -> TrainConfig:
+    """Four epochs of two steps, with a checkpoint after each epoch."""
+    return four_epochs(data, tmp_path / "runs")
+
+
+@pytest.fixture
+def few_checkpoints(config: TrainConfig) -> TrainConfig:
+    """The same, with checkpoints at the start and the end only: half of the time goes into the others."""
+    return config.changed(checkpoint_share=1e-6)
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    config: TrainConfig
+    reports: list[Report]
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def whole_run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    """A run of four epochs that nothing interrupted. It is there to be read, and its folder stays as it is."""
+    folder = tmp_path_factory.mktemp("whole")
+    config = four_epochs(data, folder / "runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        reports = list(train(config))
+    return FinishedRun(config, reports, Path(reports[0].folder))
 
 
 def kinds(reports: list[Report], kind: type) -> list[Any]:
@@ -93,8 +124,8 @@ def step_numbers(folder: Path) -> list[int]:
 # ---------------------------------------------------------------------------------------------- a run
 
 
-def test_a_run_tells_everything_and_leaves_everything(config: TrainConfig) -> None:
-    reports = list(train(config))
+def test_a_run_tells_everything_and_leaves_everything(whole_run: FinishedRun) -> None:
+    reports = whole_run.reports
     start, end = reports[0], reports[-1]
     assert isinstance(start, StartReport)
     assert (start.size, start.names, start.batch, start.steps_per_epoch) == (
@@ -109,7 +140,8 @@ def test_a_run_tells_everything_and_leaves_everything(config: TrainConfig) -> No
     assert len(kinds(reports, CheckpointReport)) == 5  # one before the first step
     assert isinstance(end, EndReport)
     assert (end.reason, end.epochs) == ("finished", 4)
-    folder = Path(start.folder)
+    folder = whole_run.folder
+    assert folder == whole_run.config.project / "exp"
     assert read_journal(folder) == reports
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
@@ -122,12 +154,13 @@ def test_a_run_tells_everything_and_leaves_everything(config: TrainConfig) -> No
         checkpoint = load(folder / f"weights/{kind}.safetensors")
         assert (checkpoint.size, checkpoint.form, checkpoint.names) == ("t", "training", start.names)
         assert checkpoint.input_hw == (64, 64)
-    assert TrainConfig(**json.loads((folder / "config.json").read_text())) == config
+    assert TrainConfig(**json.loads((folder / "config.json").read_text())) == whole_run.config
     epoch, examples = read_examples(folder)
     assert (epoch, len(examples)) == (4, 4)  # the newest evaluation's, all four pictures
 
 
-def test_the_same_seed_gives_the_same_bits_and_workers_change_nothing(config: TrainConfig) -> None:
+def test_the_same_seed_gives_the_same_bits_and_workers_change_nothing(few_checkpoints: TrainConfig) -> None:
+    config = few_checkpoints
     folders = []
     for settings in (
         {"name": "a"},
@@ -144,7 +177,7 @@ def test_the_same_seed_gives_the_same_bits_and_workers_change_nothing(config: Tr
     assert any(not torch.equal(t, b.tensors[k]) for k, t in a.tensors.items())
 
 
-def test_n06_the_validation_loss_is_real(config: TrainConfig) -> None:
+def test_n06_the_validation_loss_is_real(few_checkpoints: TrainConfig) -> None:
     """Equal to the loss of the main branch on all validation pictures as one batch, worked out apart."""
     from yolov9kit.data.dataset import open_dataset
     from yolov9kit.data.image import read_image
@@ -152,6 +185,7 @@ def test_n06_the_validation_loss_is_real(config: TrainConfig) -> None:
     from yolov9kit.loss.criterion import DetectionLoss
     from yolov9kit.types import Outputs, Targets
 
+    config = few_checkpoints
     reports = list(train(config.changed(epochs=2, val_batch=3)))
     evaluations = kinds(reports, EvaluationReport)
     assert evaluations[0].loss.total > 0
@@ -172,14 +206,14 @@ def test_n06_the_validation_loss_is_real(config: TrainConfig) -> None:
     assert (last.box, last.cls, last.dfl) == pytest.approx([part.item() for part in expected[1:]], rel=1e-5)
 
 
-def test_mosaic_closes_also_in_a_short_run(config: TrainConfig) -> None:
-    reports = list(train(config.changed(close_mosaic=15)))
-    assert [r.mosaic for r in kinds(reports, EpochReport)] == [True, True, False, False]
+def test_mosaic_closes_also_in_a_short_run(whole_run: FinishedRun) -> None:
+    assert whole_run.config.close_mosaic == 15  # of four epochs
+    assert [r.mosaic for r in kinds(whole_run.reports, EpochReport)] == [True, True, False, False]
 
 
-def test_it_learns(config: TrainConfig) -> None:
+def test_it_learns(few_checkpoints: TrainConfig) -> None:
     """The loss of the averaged weights falls on pictures that are not trained on."""
-    reports = list(train(config.changed(epochs=12, mosaic=0.0, evaluate_every=4)))
+    reports = list(train(few_checkpoints.changed(epochs=12, mosaic=0.0, evaluate_every=4)))
     losses = [r.loss.total for r in kinds(reports, EvaluationReport)]
     assert losses[2] < losses[1] < losses[0]
 
@@ -187,9 +221,9 @@ def test_it_learns(config: TrainConfig) -> None:
 # ---------------------------------------------------------------------------------------------- resuming
 
 
-def test_short_epochs_are_not_spent_on_checkpoints(config: TrainConfig) -> None:
+def test_short_epochs_are_not_spent_on_checkpoints(few_checkpoints: TrainConfig) -> None:
     """Those at the start and the end are always there, and a stop in between saves where it stands."""
-    config = config.changed(checkpoint_share=1e-6)
+    config = few_checkpoints
     whole = list(train(config.changed(name="whole")))
     assert [r.epoch for r in kinds(whole, CheckpointReport)] == [0, 4]
     assert all(r.seconds > 0 for r in kinds(whole, CheckpointReport))
@@ -203,8 +237,9 @@ def test_short_epochs_are_not_spent_on_checkpoints(config: TrainConfig) -> None:
 
 
 @pytest.mark.parametrize("stop", ["step", "mid-epoch", "epoch", "evaluation", "checkpoint"])
-def test_w11_a_stopped_run_resumed_equals_the_uninterrupted_one(config: TrainConfig, stop: str) -> None:
-    whole = list(train(config.changed(name="whole")))
+def test_w11_a_stopped_run_resumed_equals_the_uninterrupted_one(
+    config: TrainConfig, whole_run: FinishedRun, stop: str
+) -> None:
     ends = {
         "step": lambda r: isinstance(r, StepReport) and r.step == 4,
         "mid-epoch": lambda r: isinstance(r, StepReport) and r.step == 5,
@@ -217,22 +252,23 @@ def test_w11_a_stopped_run_resumed_equals_the_uninterrupted_one(config: TrainCon
     assert read_journal(folder)[-1].reason == "stopped"
     rest = list(resume(folder))
     assert isinstance(rest[0], ResumedReport)
-    assert_equal_runs(Path(whole[0].folder), folder)
+    assert_equal_runs(whole_run.folder, folder)
     journal = read_journal(folder)
     for kind in (EpochReport, EvaluationReport):
         assert [r.epoch for r in kinds(journal, kind)] == [1, 2, 3, 4]
     assert step_numbers(folder) == list(range(1, 9))
-    for a, b in zip(kinds(whole, StepReport), kinds(journal, StepReport), strict=True):
+    for a, b in zip(kinds(whole_run.reports, StepReport), kinds(journal, StepReport), strict=True):
         assert (a.loss, a.learning_rate, a.grad_norm) == (b.loss, b.learning_rate, b.grad_norm)
     for kind in ("best", "last"):
-        one, other = (load(Path(f) / f"weights/{kind}.safetensors").model for f in (whole[0].folder, folder))
+        one, other = (load(f / f"weights/{kind}.safetensors").model for f in (whole_run.folder, folder))
         assert all(
             torch.equal(x, y)
             for x, y in zip(one.state_dict().values(), other.state_dict().values(), strict=True)
         )
 
 
-def test_accumulation_is_resumed_too(config: TrainConfig) -> None:
+def test_accumulation_is_resumed_too(few_checkpoints: TrainConfig) -> None:
+    config = few_checkpoints
     settings = {"optimizer": "sgd", "batch": 2, "accumulate": 2, "epochs": 2}
     whole = list(train(config.changed(name="whole", **settings)))
     first = run_until(
@@ -244,7 +280,7 @@ def test_accumulation_is_resumed_too(config: TrainConfig) -> None:
 
 @pytest.mark.parametrize("origin", ["80 classes, other widths", "no groups in the head", "another size"])
 def test_a_run_that_began_from_weights_is_resumed_without_them(
-    config: TrainConfig, tmp_path: Path, origin: str
+    few_checkpoints: TrainConfig, tmp_path: Path, origin: str
 ) -> None:
     """The state alone says what the model is: its size and widths are the file's, and the file may be gone."""
     if origin == "80 classes, other widths":
@@ -255,7 +291,7 @@ def test_a_run_that_began_from_weights_is_resumed_without_them(
         model = new_model("t", 3, 1)
     names = [str(i) for i in range(model.num_classes)]
     path = save(model, tmp_path / "w.safetensors", names=names)
-    start = config.changed(weights=path, size=None, epochs=2)
+    start = few_checkpoints.changed(weights=path, size=None, epochs=2)
     whole = list(train(start.changed(name="whole")))
     first = run_until(train(start.changed(name="cut")), lambda r: isinstance(r, StepReport) and r.step == 3)
     path.unlink()
@@ -263,15 +299,30 @@ def test_a_run_that_began_from_weights_is_resumed_without_them(
     assert_equal_runs(Path(whole[0].folder), Path(first[0].folder))
 
 
-CHILD = """
-import json, sys
+RUN = """
+import json, os, sys
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.trainer import resume, train
-settings = json.loads(sys.argv[1])
-reports = resume(settings["resume"]) if "resume" in settings else train(TrainConfig(**settings))
-for report in reports:
-    print(type(report).__name__, flush=True)
+def run(settings):
+    reports = resume(settings["resume"]) if "resume" in settings else train(TrainConfig(**settings))
+    for report in reports:
+        print(type(report).__name__, flush=True)
 """
+CHILD = RUN + "run(json.loads(sys.argv[1]))"
+FORKING = (
+    RUN
+    + """
+import torch._dynamo  # an optimizer loads it
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        print(os.getpid(), flush=True)
+        run(json.loads(line))
+        sys.exit()
+    os.waitpid(child, 0)
+    print("gone", flush=True)
+"""
+)
 
 
 def start_child(settings: dict[str, Any]) -> "subprocess.Popen[str]":
@@ -280,9 +331,22 @@ def start_child(settings: dict[str, Any]) -> "subprocess.Popen[str]":
     )
 
 
+@contextmanager
+def forking_process() -> Iterator["subprocess.Popen[str]"]:
+    """Takes settings, a line each, and forks a child for them: a killed child's successor need not load torch again.
+
+    It tells the child's number, what the child reports, and ``gone`` when the child has ended.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", FORKING], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:  # its end closes the pipes: no more lines, no more children
+        yield process
+
+
 def test_a_run_killed_in_mid_epoch_with_workers_is_resumed_exactly(config: TrainConfig) -> None:
     config = config.changed(batch=2, workers=2, close_mosaic=1)
-    whole = list(train(config.changed(name="whole")))
+    whole = list(train(config.changed(name="whole", workers=0, checkpoint_share=1e-6)))  # neither matters
     child = start_child(config.changed(name="killed").model_dump(mode="json"))
     assert child.stdout is not None
     steps = 0
@@ -309,25 +373,26 @@ def test_twenty_kills_lose_no_checkpoint(config: TrainConfig) -> None:
     folder = config.project / "often"
     settings: dict[str, Any] = config.model_dump(mode="json")
     done = -1
-    for _ in range(20):
-        child = start_child(settings)
-        assert child.stdout is not None
-        reports = int(rng.integers(1, 10))
-        for _ in zip(range(reports), child.stdout, strict=False):
-            pass
-        time.sleep(rng.uniform(0, 0.3))
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        saved = read_state(folder)
-        assert all(torch.isfinite(t).all() for t in saved.tensors.values())
-        assert saved.progress.step >= done
-        done = saved.progress.step
-        read_journal(folder)
-        for path in (folder / "weights").glob("*.safetensors"):
-            if not path.name.startswith("."):
-                load(path)
-        settings = {"resume": str(folder)}
+    with forking_process() as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        for _ in range(20):
+            print(json.dumps(settings), file=parent.stdin, flush=True)
+            child = int(parent.stdout.readline())
+            for _ in range(int(rng.integers(1, 10))):
+                assert parent.stdout.readline().strip().endswith("Report")
+            time.sleep(rng.uniform(0, 0.3))
+            os.kill(child, signal.SIGKILL)
+            while parent.stdout.readline().strip() != "gone":
+                assert parent.poll() is None
+            saved = read_state(folder)
+            assert all(torch.isfinite(t).all() for t in saved.tensors.values())
+            assert saved.progress.step >= done
+            done = saved.progress.step
+            read_journal(folder)
+            for path in (folder / "weights").glob("*.safetensors"):
+                if not path.name.startswith("."):
+                    load(path)
+            settings = {"resume": str(folder)}
     assert done > 0
     first = next(resume(folder))
     assert isinstance(first, ResumedReport)
@@ -358,19 +423,18 @@ def test_a_full_disk_stops_the_run_and_keeps_the_checkpoint(
     assert step_numbers(folder) == list(range(1, 9))
 
 
-def test_a_finished_run_is_extended_and_not_resumed(config: TrainConfig) -> None:
-    reports = list(train(config.changed(epochs=2)))
-    folder = Path(reports[0].folder)
+def test_a_finished_run_is_extended_and_not_resumed(whole_run: FinishedRun) -> None:
+    folder = whole_run.folder
     with pytest.raises(TrainingError, match="extend"):
         next(resume(folder))
-    with pytest.raises(TrainingError, match="has 2 epochs already"):
-        next(extend(folder, 2))
+    with pytest.raises(TrainingError, match="has 4 epochs already"):
+        next(extend(folder, 4))
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    longer = list(extend(folder, 3))
-    assert [r.epoch for r in kinds(longer, EpochReport)] == [3]
+    longer = list(extend(folder, 5))
+    assert [r.epoch for r in kinds(longer, EpochReport)] == [5]
     assert longer[-1].reason == "finished"
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    assert [r.epoch for r in kinds(read_journal(longer[0].folder), EpochReport)] == [1, 2, 3]
+    assert [r.epoch for r in kinds(read_journal(longer[0].folder), EpochReport)] == [1, 2, 3, 4, 5]
 
 
 def test_other_data_is_no_resumption(config: TrainConfig, tmp_path: Path) -> None:
@@ -533,8 +597,8 @@ def test_frozen_layers_do_not_move(config: TrainConfig) -> None:
     assert all(torch.equal(after[k], start[k]) for k in after if k.startswith(("backbone.", "top_down.spp.")))
 
 
-def test_early_stop(config: TrainConfig) -> None:
-    reports = list(train(config.changed(epochs=30, patience=2, lr0=1e-9)))
+def test_early_stop(few_checkpoints: TrainConfig) -> None:
+    reports = list(train(few_checkpoints.changed(epochs=30, patience=2, lr0=1e-9)))
     assert reports[-1].reason == "no better AP for 2 epochs"
     assert reports[-1].epochs == 3
 
