@@ -11,10 +11,11 @@ from yolov9kit.data.batches import TrainBatches
 from yolov9kit.data.dataset import Sample
 from yolov9kit.data.pixels import PreparedPictures
 from yolov9kit.data.synthetic import draw_shapes
-from yolov9kit.device import choose_device, choose_precision
+from yolov9kit.device import choose_device, choose_devices, choose_precision
 from yolov9kit.loss.criterion import DetectionLoss
 from yolov9kit.model.transfer import new_model
 from yolov9kit.training.config import TrainConfig
+from yolov9kit.training.devices import OtherDevices
 from yolov9kit.training.optim import WeightAverage, choose_recipe, make_optimizer, make_schedule
 from yolov9kit.training.reports import LossValues
 from yolov9kit.training.step import MicroBatch, TrainStep
@@ -95,6 +96,36 @@ def test_m07_m09_a_replayed_step_equals_an_eager_one(
             assert a.item() == b.item() == 10, key
         else:
             assert (a - b).norm() <= 10 * within * a.norm() + 1e-4, key
+
+
+def test_fixed_norms_reach_the_replayed_step(batches: list[MicroBatch]) -> None:
+    _, eager = run(batches, "fp32", 3, deterministic=True)
+    _, graph = run(batches, "fp32", 3, deterministic=True, graph=True)
+    graph.model.load_state_dict(eager.model.state_dict())
+    kept = {name: buffer.clone() for name, buffer in graph.model.named_buffers()}
+    for step in (eager, graph):
+        step.fix_norms(True)
+        for group in step.optimizer.param_groups:
+            group["lr"] = 0.0
+    for batch in batches[:2]:
+        assert graph([batch]).loss.total == pytest.approx(eager([batch]).loss.total, rel=1e-4)
+    assert all(torch.equal(buffer, kept[name]) for name, buffer in graph.model.named_buffers())
+
+
+def test_two_gpus_equal_one(batches: list[MicroBatch]) -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two NVIDIA GPUs")
+    _, one = run(batches, "fp32", 1, deterministic=True)
+    _, two = run(batches, "fp32", 1, deterministic=True)
+    devices = choose_devices("0,1")
+    two.others = OtherDevices(two.model, two.loss, devices[1:], two.precision, True)
+    try:
+        pairs = [step([batches[0], batches[1]]) for step in (one, two)]
+    finally:
+        two.others.close()
+    assert pairs[1].loss.total == pytest.approx(pairs[0].loss.total, rel=1e-4)
+    for (key, a), b in zip(one.model.state_dict().items(), two.model.state_dict().values(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5, msg=key)
 
 
 def test_m08_a_rate_of_0_reaches_the_replayed_step(batches: list[MicroBatch]) -> None:

@@ -211,3 +211,23 @@ def test_cudnn_stays_on_while_a_gpu_computes() -> None:
     with computing(gpu, half, deterministic=False):
         assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (before[0], False, False)
     assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == before
+
+
+def test_fixed_norms_train_with_their_running_values_and_keep_them(make: Callable[..., TrainStep]) -> None:
+    """The loss of such a step is that of the network that detects."""
+    batch = some_batch(4)
+    step, first = make(), make()
+    first([batch])  # running values that differ from those of this batch
+    step.model.load_state_dict(first.model.state_dict())
+    kept = {name: buffer.clone() for name, buffer in step.model.named_buffers()}
+    weights = [parameter.detach().clone() for parameter in step.model.parameters()]
+    with torch.no_grad():
+        parts = step.loss(step.model.eval()(batch[0].float() / 255), batch[1])
+    step.fix_norms(True)
+    result = step([batch])
+    assert result.loss.total == pytest.approx(parts.total.item() / 4, rel=1e-5)
+    assert all(torch.equal(buffer, kept[name]) for name, buffer in step.model.named_buffers())
+    assert any(not torch.equal(a, b) for a, b in zip(weights, step.model.parameters(), strict=True))
+    step.fix_norms(False)
+    step([batch])
+    assert any(not torch.equal(buffer, kept[name]) for name, buffer in step.model.named_buffers())

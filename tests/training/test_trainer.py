@@ -211,6 +211,19 @@ def test_mosaic_closes_also_in_a_short_run(whole_run: FinishedRun) -> None:
     assert [r.mosaic for r in kinds(whole_run.reports, EpochReport)] == [True, True, False, False]
 
 
+@pytest.mark.parametrize("fixed", [None, False])
+def test_norms_rest_in_the_last_epochs_of_a_short_run(
+    few_checkpoints: TrainConfig, fixed: bool | None
+) -> None:
+    config = few_checkpoints.changed(epochs=2, fixed_norms=fixed)
+    first = run_until(train(config), lambda r: isinstance(r, EpochReport))
+    folder = Path(first[0].folder)
+    before = {k: t for k, t in read_state(folder).part("model").items() if "running" in k}
+    list(resume(folder))
+    after = read_state(folder).part("model")
+    assert before and all(torch.equal(t, after[k]) for k, t in before.items()) == (fixed is None)
+
+
 def test_it_learns(few_checkpoints: TrainConfig) -> None:
     """The loss of the averaged weights falls on pictures that are not trained on."""
     reports = list(train(few_checkpoints.changed(epochs=12, mosaic=0.0, evaluate_every=4)))

@@ -117,6 +117,11 @@ class TrainConfig(BaseModel):
     close_mosaic: int = Field(
         default=15, ge=0, description="last epochs without mosaic and mixup; at most half of the run"
     )
+    fixed_norms: bool | None = Field(
+        default=None,
+        description="in those last epochs BatchNorm keeps its running values and uses them, as detection does; "
+        "none: in short runs",
+    )
     mixup: Share | None = Field(
         default=None,
         description="share of mosaics blended with another; none: the paper's 0.15, in short runs 0",

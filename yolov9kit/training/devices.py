@@ -60,9 +60,11 @@ class OtherDevices:
             self.close()
             raise
 
-    def gradients(self, share: Share, batches: Sequence[MicroBatch], factor: float) -> Tensor:
+    def gradients(
+        self, share: Share, batches: Sequence[MicroBatch], factor: float, fixed_norms: bool = False
+    ) -> Tensor:
         """Parts of the loss of all batches together, a picture, 4, with their gradients, times ``factor``, in the
-        weights of ``share``, which computes the first of the batches.
+        weights of ``share``, which computes the first of the batches. ``fixed_norms``: no BatchNorm is in training.
 
         Raises:
             TrainingError: one of the devices failed.
@@ -73,7 +75,7 @@ class OtherDevices:
         _copy(self._before, list(self._model.buffers()))
         _wait_for(share.device)
         for worker, chunk in busy:
-            worker.send((chunk, factor))
+            worker.send((chunk, factor, fixed_norms))
         mine = to_device(chunks[0], share.device)
         parts = [
             share.strengths(mine),
@@ -207,10 +209,11 @@ def _steps(pipe: Connection, job: _Job) -> None:
     if job.device.kind == "cuda":
         torch.cuda.set_device(name)
     else:
-        torch.set_num_threads(job.threads)  # the processor is shared, and threads that wait for a core slow all
-    model = job.model.to_empty(device=name).train()
-    for norm in job.frozen_norms:
-        model.get_submodule(norm).eval()
+        torch.set_num_threads(
+            job.threads
+        )  # the processor is shared, and threads that wait for a core slow all
+    model = job.model.to_empty(device=name)
+    norms = {name: module for name, module in model.named_modules() if isinstance(module, nn.BatchNorm2d)}
     share = Share(model, job.loss, job.device, job.precision)
     learning, state = _learning(model), _Flat(_state(model), job.state)
     gradients, running = _Flat(learning), _Flat(_running(model))
@@ -218,10 +221,13 @@ def _steps(pipe: Connection, job: _Job) -> None:
         buffer.zero_()
     pipe.send((True, (gradients.flat, running.flat)))
     while True:
-        batches, factor = pipe.recv()
+        batches, factor, fixed_norms = pipe.recv()
         with computing(job.device, job.precision, job.deterministic):
             _copy(_state(model), state.there(_state(model)))
             share.statistics.keep()
+            model.train()
+            for norm in norms if fixed_norms else job.frozen_norms:
+                norms[norm].eval()
             batches = to_device(batches, job.device)
             pipe.send((True, _there(share.strengths(batches), "cpu")))
             losses = share.gradients(batches, _there(pipe.recv(), name), factor)

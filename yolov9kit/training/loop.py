@@ -149,6 +149,7 @@ class Loop:
                 progress.epoch, start=progress.step_in_epoch * accumulate, mosaic=self._mosaic()
             )
         )
+        parts.step.fix_norms(parts.fixed_norms and not self._mosaic())
         clock = time.monotonic()
         while progress.step_in_epoch < parts.steps_per_epoch:
             group = list(islice(batches, accumulate))
@@ -168,8 +169,7 @@ class Loop:
                 yield self._checkpoint(journal)
 
     def _mosaic(self) -> bool:
-        config = self.parts.config
-        return self.progress.epoch < config.epochs - min(config.close_mosaic, config.epochs // 2)
+        return self.progress.epoch < self.parts.config.epochs - self.parts.epochs_without_mosaic
 
     def _count(self, result: StepResult) -> None:
         progress = self.progress

@@ -59,6 +59,19 @@ class Prepared:
     notes: tuple[str, ...]
 
     @property
+    def epochs_without_mosaic(self) -> int:
+        return min(self.config.close_mosaic, self.config.epochs // 2)
+
+    @property
+    def fixed_norms(self) -> bool:
+        """Whether BatchNorm rests in these epochs. Few steps on few pictures leave its running values far from what the
+        weights have become: fine-tuned for five epochs on 96 pictures, AP 50 fell from 0.5 to 0.02 and came back to 0.3
+        without, and to 0.7 with it."""
+        if self.config.fixed_norms is not None:
+            return self.config.fixed_norms
+        return self.schedule.total_steps < SHORT_RUN_STEPS
+
+    @property
     def device(self) -> Device:
         """The one of this process: all but the parts of a step that others take happens there."""
         return self.devices[0]
@@ -113,7 +126,9 @@ class Prepared:
         chosen = self.train_batches.augment
         short = self.config.scale is None or self.config.mixup is None
         why = ", chosen by the length of the run" if short else ", as asked"
-        return f"mosaic {chosen.mosaic:g}, mixup {chosen.mixup:g}, scale {chosen.scale:g}{why}"
+        last = f"; the last {self.epochs_without_mosaic} epochs without mosaic"
+        norms = " and with BatchNorm's running values" if self.fixed_norms else ""
+        return f"mosaic {chosen.mosaic:g}, mixup {chosen.mixup:g}, scale {chosen.scale:g}{why}{last}{norms}"
 
     def close(self) -> None:
         self.train_batches.close()

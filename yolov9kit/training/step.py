@@ -84,6 +84,18 @@ class TrainStep:
         self._recorded: dict[tuple[torch.Size, ...], tuple[Captured, list[Tensor | None]]] = {}
         self._pool: Any = None
         self._factor: Tensor | None = None
+        self._norms = [module for module in self.model.modules() if isinstance(module, nn.BatchNorm2d)]
+        self._fixed = False
+
+    def fix_norms(self, fixed: bool) -> None:
+        """Whether all BatchNorms use their running values, and keep them, from the next step on.
+
+        Training then computes what detection will: statistics of single batches are another network to the weights
+        (Wu and Johnson 2021, Rethinking "Batch" in BatchNorm, section 4).
+        """
+        if fixed != self._fixed:
+            self._fixed = fixed
+            self._recorded.clear()
 
     def __call__(self, batches: Sequence[MicroBatch]) -> StepResult:
         """``batches`` may lie in the memory of the host."""
@@ -92,12 +104,13 @@ class TrainStep:
 
     def _step(self, batches: Sequence[MicroBatch]) -> StepResult:
         self.model.train()
-        for norm in self.frozen_norms:
+        resting = self._norms if self._fixed else self.frozen_norms
+        for norm in resting:
             norm.eval()
         self.statistics.keep()
         if self.others is not None:
             self.optimizer.zero_grad(set_to_none=True)
-            losses = self.others.gradients(self.share, batches, self.scale.value)
+            losses = self.others.gradients(self.share, batches, self.scale.value, self._fixed)
         elif self.graph and len(batches) == 1:
             losses = self._replayed(*to_device(batches, self.device)[0])
         else:
