@@ -93,6 +93,8 @@ def _knob(schema: dict[str, Any], description: str) -> w.Widget:
         "style": style,
         "layout": w.Layout(**WIDE),
     }
+    if kind == "boolean" and schema.get("optional"):
+        return w.Dropdown(options=[(AUTO, None), ("yes", True), ("no", False)], value=default, **common)
     if kind == "boolean":
         return w.Checkbox(value=default, indent=False, **common | {"style": {}})
     if "pattern" in schema:

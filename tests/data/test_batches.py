@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import cv2
@@ -62,7 +63,9 @@ def assert_same(a: list[Batch], b: list[Batch]) -> None:
 
 
 def children() -> list[psutil.Process]:
-    return psutil.Process().children()
+    """Without the process by which multiprocessing minds what is shared: another test may have started it."""
+    minder = resource_tracker._resource_tracker._pid
+    return [process for process in psutil.Process().children() if process.pid != minder]
 
 
 # ---------------------------------------------------------------------------------------------- what is in them

@@ -26,6 +26,8 @@ def test_untouched_controls_change_nothing() -> None:
         ("mosaic", 0.5, 0.5),
         ("epochs", 7, 7),
         ("single_class", True, True),
+        ("fixed_norms", False, False),
+        ("fixed_norms", None, None),
         ("name", "mine", "mine"),
     ],
 )

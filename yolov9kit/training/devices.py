@@ -20,7 +20,7 @@ from yolov9kit.device import Device, Precision
 from yolov9kit.errors import TrainingError
 from yolov9kit.loss.criterion import DetectionLoss, Normaliser
 from yolov9kit.model.yolov9 import YOLOv9
-from yolov9kit.training.share import MicroBatch, Share, added, computing, to_device
+from yolov9kit.training.share import MicroBatch, Share, added, computing, copy_all, to_device
 
 _LOOK_S = 1.0
 _LEAVE_S = 10.0
@@ -42,9 +42,10 @@ class OtherDevices:
         deterministic: bool = False,
         frozen_norms: Sequence[nn.Module] = (),
     ) -> None:
-        self._model = model
-        self._state = _Flat(_state(model))
-        self._before = [buffer.clone() for buffer in model.buffers()]
+        self._live, self._learning, self._buffers = _state(model), _learning(model), list(model.buffers())
+        self._momenta = _momenta(model)
+        self._state = _Flat(self._live)
+        self._before = [buffer.clone() for buffer in self._buffers]
         frozen = {id(norm) for norm in frozen_norms}
         names = tuple(name for name, module in model.named_modules() if id(module) in frozen)
         empty = copy.deepcopy(model).to("meta")
@@ -64,15 +65,16 @@ class OtherDevices:
         self, share: Share, batches: Sequence[MicroBatch], factor: float, fixed_norms: bool = False
     ) -> Tensor:
         """Parts of the loss of all batches together, a picture, 4, with their gradients, times ``factor``, in the
-        weights of ``share``, which computes the first of the batches. ``fixed_norms``: no BatchNorm is in training.
+        weights of ``share``, which computes the first of the batches. With ``fixed_norms`` every BatchNorm keeps its
+        running values.
 
         Raises:
             TrainingError: one of the devices failed.
         """
         chunks = _dealt(batches, 1 + len(self._workers))
         busy = [(worker, chunk) for worker, chunk in zip(self._workers, chunks[1:], strict=True) if chunk]
-        self._state.gather(_state(self._model))
-        _copy(self._before, list(self._model.buffers()))
+        self._state.gather(self._live)
+        copy_all(self._before, self._buffers)
         _wait_for(share.device)
         for worker, chunk in busy:
             worker.send((chunk, factor, fixed_norms))
@@ -93,15 +95,13 @@ class OtherDevices:
     @torch.no_grad()
     def _take(self, worker: "_Worker", batches: int) -> None:
         """Add a device's gradients, and go on with BatchNorm's running values as if its batches had come last."""
-        learning = _learning(self._model)
-        gradients = worker.gradients.there(learning)
-        pairs = [(p.grad, g) for p, g in zip(learning, gradients, strict=True) if p.grad is not None]
+        gradients = worker.gradients.there(self._learning)
+        pairs = [(p.grad, g) for p, g in zip(self._learning, gradients, strict=True) if p.grad is not None]
         torch._foreach_add_([mine for mine, _ in pairs], [theirs for _, theirs in pairs])
-        running = iter(worker.running.there(_running(self._model)))
-        momenta = _momenta(self._model)
-        for buffer, before in zip(self._model.buffers(), self._before, strict=True):
+        running = iter(worker.running.there(self._buffers))
+        for buffer, before, momentum in zip(self._buffers, self._before, self._momenta, strict=True):
             if buffer.is_floating_point():
-                buffer.copy_(next(running) + (1 - momenta[id(buffer)]) ** batches * (buffer - before))
+                buffer.copy_(next(running) + (1 - momentum) ** batches * (buffer - before))
             else:
                 buffer.add_(batches * (buffer != before))  # counts batches, where it counts at all
 
@@ -187,9 +187,8 @@ class _Worker:
 
 def work(pipe: Connection, job: _Job) -> None:
     """The process of a device: its part of every step, until the first process closes the pipe."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the first process, which then closes the pipe
+    # Ctrl-C is for the first process, which then closes the pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
             _steps(pipe, job)
@@ -197,9 +196,8 @@ def work(pipe: Connection, job: _Job) -> None:
             raise
         except torch.OutOfMemoryError as error:
             text = " ".join(str(error).split())[:200]
-            pipe.send(
-                (False, f"the GPU's memory does not hold its part of a batch: take a smaller one ({text})")
-            )
+            words = f"the GPU's memory does not hold its part of a batch: take a smaller one ({text})"
+            pipe.send((False, words))
         except Exception as error:
             pipe.send((False, f"{type(error).__name__}: {error}"))
 
@@ -209,21 +207,20 @@ def _steps(pipe: Connection, job: _Job) -> None:
     if job.device.kind == "cuda":
         torch.cuda.set_device(name)
     else:
-        torch.set_num_threads(
-            job.threads
-        )  # the processor is shared, and threads that wait for a core slow all
+        # the processor is shared, and threads that wait for a core slow all
+        torch.set_num_threads(job.threads)
     model = job.model.to_empty(device=name)
     norms = {name: module for name, module in model.named_modules() if isinstance(module, nn.BatchNorm2d)}
     share = Share(model, job.loss, job.device, job.precision)
-    learning, state = _learning(model), _Flat(_state(model), job.state)
-    gradients, running = _Flat(learning), _Flat(_running(model))
+    live, learning, buffers = _state(model), _learning(model), _running(model)
+    state, gradients, running = _Flat(live, job.state), _Flat(learning), _Flat(buffers)
     for buffer in model.buffers():
-        buffer.zero_()
+        buffer.zero_()  # also the counts, which are not sent
     pipe.send((True, (gradients.flat, running.flat)))
     while True:
         batches, factor, fixed_norms = pipe.recv()
         with computing(job.device, job.precision, job.deterministic):
-            _copy(_state(model), state.there(_state(model)))
+            copy_all(live, state.there(live))
             share.statistics.keep()
             model.train()
             for norm in norms if fixed_norms else job.frozen_norms:
@@ -232,7 +229,7 @@ def _steps(pipe: Connection, job: _Job) -> None:
             pipe.send((True, _there(share.strengths(batches), "cpu")))
             losses = share.gradients(batches, _there(pipe.recv(), name), factor)
             gradients.gather([_or_zero(parameter) for parameter in learning])
-            running.gather(_running(model))
+            running.gather(buffers)
             for parameter in learning:
                 parameter.grad = None
             _wait_for(job.device)
@@ -251,7 +248,7 @@ class _Flat:
         self._views = self._split(flat)
 
     def gather(self, tensors: Sequence[Tensor]) -> None:
-        _copy(self._views, tensors)
+        copy_all(self._views, tensors)
 
     def there(self, like: Sequence[Tensor]) -> list[Tensor]:
         """The tensors on the device of ``like``, after one copy."""
@@ -274,10 +271,11 @@ def _running(model: nn.Module) -> list[Tensor]:
     return [buffer for buffer in model.buffers() if buffer.is_floating_point()]
 
 
-def _momenta(model: nn.Module) -> dict[int, float]:
-    """By the identity of a running value: the share of a new batch in it."""
+def _momenta(model: nn.Module) -> list[float]:
+    """Of each buffer: the share that a new batch has in a running value."""
     norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
-    return {id(buffer): norm.momentum or 0.0 for norm in norms for buffer in norm.buffers(recurse=False)}
+    found = {id(buffer): norm.momentum or 0.0 for norm in norms for buffer in norm.buffers(recurse=False)}
+    return [found[id(buffer)] for buffer in model.buffers()]
 
 
 def _or_zero(parameter: nn.Parameter) -> Tensor:
@@ -297,12 +295,6 @@ def _dealt(batches: Sequence[MicroBatch], devices: int) -> list[list[MicroBatch]
 def _there(normaliser: Normaliser, device: str) -> Normaliser:
     aux = None if normaliser.aux is None else normaliser.aux.to(device)
     return Normaliser(normaliser.main.to(device), aux, normaliser.pictures)
-
-
-@torch.no_grad()
-def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
-    for target, source in zip(targets, sources, strict=True):
-        target.copy_(source)
 
 
 def _wait_for(device: Device) -> None:

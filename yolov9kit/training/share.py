@@ -77,26 +77,25 @@ def to_device(batches: Sequence[MicroBatch], device: Device) -> list[MicroBatch]
 class Statistics:
     """BatchNorm's running values, kept aside: a step that is not applied must not leave its mark in them."""
 
-    @torch.no_grad()
     def __init__(self, model: nn.Module) -> None:
         self._buffers = list(model.buffers())
         self._values = [buffer.clone() for buffer in self._buffers]
 
     def keep(self) -> None:
-        self._copy(self._values, self._buffers)
+        copy_all(self._values, self._buffers)
 
     def restore(self) -> None:
-        self._copy(self._buffers, self._values)
+        copy_all(self._buffers, self._values)
 
-    @torch.no_grad()
-    def _copy(self, targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
-        for dtype in {
-            target.dtype for target in targets
-        }:  # one kernel for many tensors if they are of one kind
-            torch._foreach_copy_(
-                [target for target in targets if target.dtype == dtype],
-                [source for source in sources if source.dtype == dtype],
-            )
+
+@torch.no_grad()
+def copy_all(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+    """Each target gets the values of its source."""
+    for dtype in {target.dtype for target in targets}:  # one kernel for many tensors if they are of one kind
+        torch._foreach_copy_(
+            [target for target in targets if target.dtype == dtype],
+            [source for source in sources if source.dtype == dtype],
+        )
 
 
 @contextmanager

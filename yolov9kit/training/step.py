@@ -96,6 +96,7 @@ class TrainStep:
         if fixed != self._fixed:
             self._fixed = fixed
             self._recorded.clear()
+            self._factor = None  # the next recording begins with memory of its own
 
     def __call__(self, batches: Sequence[MicroBatch]) -> StepResult:
         """``batches`` may lie in the memory of the host."""
