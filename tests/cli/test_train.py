@@ -206,7 +206,7 @@ def test_exist_ok_never_writes_over_a_run(here: Path) -> None:
         ("--set freeze=a", "freeze"),
         ("--label-smoothing 0.1", "--label-smoothing: is not offered"),
         ("--save-period 5", "--save-period: last and best weights are written"),
-        ("--local_rank 0", "--local_rank: a run takes one device"),
+        ("--local_rank 0", "--local_rank: a run starts the processes"),
         ("--resume", "--resume: goes on with a run"),
         ("--extend 3 x", "--extend: goes on with a run"),
         ("--wrong", "unrecognized arguments: --wrong (see `yolov9kit train --help`)"),
