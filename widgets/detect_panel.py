@@ -18,8 +18,10 @@ from widgets.job import Job
 from widgets.parts import STYLE, Choices, CodeView, StaticCopy, Status
 
 UNTRAINED = "untrained"
-SAMPLE = "sample weights: circuit boards"
 """The entry of the weights list for a machine without any weights file."""
+
+SAMPLE = "sample weights: circuit boards"
+"""What the list says of the sample weights, which it starts with where they are."""
 
 UNTRAINED_SCORE = 0.6
 """Random weights score nearly everything around one half: at the usual threshold a picture is all boxes."""
@@ -99,8 +101,8 @@ class DetectPanel(w.VBox):
 
     def _build_controls(self) -> None:
         known = known_weights(self.folder)
-        first = next((path for label, path in known if label == SAMPLE), known[0][1] if known else UNTRAINED)
-        self.weights = choice("Weights", [*known, ("random weights", UNTRAINED), (OTHER, OTHER)], value=first)
+        entries = [*known, ("random weights", UNTRAINED), (OTHER, OTHER)]
+        self.weights = choice("Weights", entries, value=dict(known).get(SAMPLE, entries[0][1]))
         self.weights_path = text("File", "path of a .pt or .safetensors file")
         kinds = ["sample pictures", "folder or file", "upload", *(["camera"] if _has_camera() else [])]
         self.pictures = choice("Pictures", kinds)

@@ -34,8 +34,7 @@ from yolov9kit.training.trainer import resume
 
 
 @pytest.fixture
-def loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loop:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def loop(tmp_path: Path) -> Loop:
     for split, seeds in (("train", range(4)), ("val", range(100, 102))):
         (tmp_path / "images" / split).mkdir(parents=True)
         (tmp_path / "labels" / split).mkdir(parents=True)

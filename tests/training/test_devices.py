@@ -2,13 +2,11 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.shapes import write_shapes
 from yolov9kit.errors import TrainingError, UsageError
 from yolov9kit.model.checkpoint import load
 from yolov9kit.training.config import TrainConfig
@@ -17,24 +15,7 @@ from yolov9kit.training.reports import EndReport, Report, StartReport, StepRepor
 from yolov9kit.training.state import read_state
 from yolov9kit.training.trainer import resume, train
 
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_shapes(tmp_path_factory.mktemp("shapes"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads of several processes that wait for the same cores would take minutes."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(autouse=True)
-def cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("one_thread")  # several processes wait for the same cores
 
 
 def config(data: Path, project: Path, **more: object) -> TrainConfig:

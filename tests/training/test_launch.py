@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from tests import waiting
-from tests.shapes import write_pictures, write_shapes
+from tests.shapes import write_pictures
 from yolov9kit.errors import CheckpointError, DataError, TrainingError
 from yolov9kit.training.config import TrainConfig
 from yolov9kit.training.control import pending
@@ -46,14 +46,8 @@ LONG = 300.0
 """Seconds after which a test gives up waiting; nothing takes that long."""
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_shapes(tmp_path_factory.mktemp("shapes"))
-
-
 @pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def no_run_is_left(tmp_path: Path) -> Iterator[None]:
     yield
     for folder in (tmp_path / "runs").glob("*"):  # a test that failed leaves nothing running
         lock = read_lock(folder)

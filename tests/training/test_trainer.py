@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.shapes import write_pictures, write_shapes
+from tests.shapes import write_pictures
 from yolov9kit.errors import CheckpointError, DataError, TrainingError, UsageError
 from yolov9kit.model.checkpoint import load, save
 from yolov9kit.model.transfer import new_model
@@ -38,16 +38,6 @@ from yolov9kit.training.state import read_state
 from yolov9kit.training.trainer import extend, resume, train
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_shapes(tmp_path_factory.mktemp("shapes"))
-
-
-@pytest.fixture(autouse=True)
-def cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def four_epochs(data: Path, project: Path) -> TrainConfig:

@@ -20,17 +20,25 @@ from yolov9kit.device import Device, Precision
 from yolov9kit.errors import TrainingError
 from yolov9kit.loss.criterion import DetectionLoss, Normaliser
 from yolov9kit.model.yolov9 import YOLOv9
-from yolov9kit.training.share import MicroBatch, Share, added, computing, copy_all, to_device
+from yolov9kit.training.share import (
+    MicroBatch,
+    Share,
+    Statistics,
+    added,
+    computing,
+    copy_all,
+    learning,
+    out_of_memory,
+    to_device,
+)
 
 _LOOK_S = 1.0
 _LEAVE_S = 10.0
 
 
 class OtherDevices:
-    """The devices of a run beside its first. ``close`` ends their processes, which also end when this one is gone.
-
-    Raises:
-        TrainingError: a process cannot start.
+    """The devices of a run beside its first. Their processes are started by the first step and kept until ``close``;
+    they also end when this one is gone.
     """
 
     def __init__(
@@ -42,24 +50,17 @@ class OtherDevices:
         deterministic: bool = False,
         frozen_norms: Sequence[nn.Module] = (),
     ) -> None:
-        self._live, self._learning, self._buffers = _state(model), _learning(model), list(model.buffers())
-        self._momenta = _momenta(model)
+        self._live, self._learning, self._momenta = _state(model), learning(model), _momenta(model)
         self._state = _Flat(self._live)
-        self._before = [buffer.clone() for buffer in self._buffers]
         frozen = {id(norm) for norm in frozen_norms}
         names = tuple(name for name, module in model.named_modules() if id(module) in frozen)
         empty = copy.deepcopy(model).to("meta")
         threads = max(torch.get_num_threads() // (1 + len(devices)), 1)
+        self._jobs = [
+            _Job(empty, self._state.flat, loss, device, precision, deterministic, names, threads)
+            for device in devices
+        ]
         self._workers: list[_Worker] = []
-        try:
-            for device in devices:
-                job = _Job(empty, self._state.flat, loss, device, precision, deterministic, names, threads)
-                self._workers.append(_Worker(job))
-            for worker in self._workers:
-                worker.meet()
-        except BaseException:
-            self.close()
-            raise
 
     def gradients(
         self, share: Share, batches: Sequence[MicroBatch], factor: float, fixed_norms: bool = False
@@ -69,12 +70,12 @@ class OtherDevices:
         running values.
 
         Raises:
-            TrainingError: one of the devices failed.
+            TrainingError: one of the devices failed, or its process cannot start.
         """
+        self._start()
         chunks = _dealt(batches, 1 + len(self._workers))
         busy = [(worker, chunk) for worker, chunk in zip(self._workers, chunks[1:], strict=True) if chunk]
         self._state.gather(self._live)
-        copy_all(self._before, self._buffers)
         _wait_for(share.device)
         for worker, chunk in busy:
             worker.send((chunk, factor, fixed_norms))
@@ -89,17 +90,24 @@ class OtherDevices:
         losses = [share.gradients(mine, total, factor)]
         for worker, chunk in busy:
             losses.append(worker.receive().to(share.device.torch_name))
-            self._take(worker, len(chunk))
+            self._take(worker, len(chunk), share.statistics)
         return torch.stack(losses).sum(0)
 
+    def _start(self) -> None:
+        if not self._workers:
+            for job in self._jobs:  # one by one: those that have started are ended if another cannot
+                self._workers.append(_Worker(job))
+            for worker in self._workers:
+                worker.meet()
+
     @torch.no_grad()
-    def _take(self, worker: "_Worker", batches: int) -> None:
+    def _take(self, worker: "_Worker", batches: int, statistics: Statistics) -> None:
         """Add a device's gradients, and go on with BatchNorm's running values as if its batches had come last."""
         gradients = worker.gradients.there(self._learning)
         pairs = [(p.grad, g) for p, g in zip(self._learning, gradients, strict=True) if p.grad is not None]
         torch._foreach_add_([mine for mine, _ in pairs], [theirs for _, theirs in pairs])
-        running = iter(worker.running.there(self._buffers))
-        for buffer, before, momentum in zip(self._buffers, self._before, self._momenta, strict=True):
+        running = iter(worker.running.there(statistics.live))
+        for buffer, before, momentum in zip(statistics.live, statistics.kept, self._momenta, strict=True):
             if buffer.is_floating_point():
                 buffer.copy_(next(running) + (1 - momentum) ** batches * (buffer - before))
             else:
@@ -115,6 +123,7 @@ class OtherDevices:
             worker.leave()
         for worker in self._workers:
             worker.end()
+        self._workers = []
 
 
 @dataclass(frozen=True)
@@ -149,7 +158,7 @@ class _Worker:
 
     def meet(self) -> None:
         gradients, running = self.receive()
-        self.gradients = _Flat(_learning(self._model), gradients)
+        self.gradients = _Flat(learning(self._model), gradients)
         self.running = _Flat(_running(self._model), running)
 
     def send(self, message: Any) -> None:
@@ -195,9 +204,7 @@ def work(pipe: Connection, job: _Job) -> None:
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except torch.OutOfMemoryError as error:
-            text = " ".join(str(error).split())[:200]
-            words = f"the GPU's memory does not hold its part of a batch: take a smaller one ({text})"
-            pipe.send((False, words))
+            pipe.send((False, out_of_memory(error, "its part of a batch")))
         except Exception as error:
             pipe.send((False, f"{type(error).__name__}: {error}"))
 
@@ -210,10 +217,10 @@ def _steps(pipe: Connection, job: _Job) -> None:
         # the processor is shared, and threads that wait for a core slow all
         torch.set_num_threads(job.threads)
     model = job.model.to_empty(device=name)
-    norms = {name: module for name, module in model.named_modules() if isinstance(module, nn.BatchNorm2d)}
-    share = Share(model, job.loss, job.device, job.precision)
-    live, learning, buffers = _state(model), _learning(model), _running(model)
-    state, gradients, running = _Flat(live, job.state), _Flat(learning), _Flat(buffers)
+    frozen = [model.get_submodule(norm) for norm in job.frozen_norms]
+    share = Share(model, job.loss, job.device, job.precision, frozen)
+    live, learned, buffers = _state(model), learning(model), _running(model)
+    state, gradients, running = _Flat(live, job.state), _Flat(learned), _Flat(buffers)
     for buffer in model.buffers():
         buffer.zero_()  # also the counts, which are not sent
     pipe.send((True, (gradients.flat, running.flat)))
@@ -221,16 +228,13 @@ def _steps(pipe: Connection, job: _Job) -> None:
         batches, factor, fixed_norms = pipe.recv()
         with computing(job.device, job.precision, job.deterministic):
             copy_all(live, state.there(live))
-            share.statistics.keep()
-            model.train()
-            for norm in norms if fixed_norms else job.frozen_norms:
-                norms[norm].eval()
+            share.begin(fixed_norms)
             batches = to_device(batches, job.device)
             pipe.send((True, _there(share.strengths(batches), "cpu")))
             losses = share.gradients(batches, _there(pipe.recv(), name), factor)
-            gradients.gather([_or_zero(parameter) for parameter in learning])
+            gradients.gather([_or_zero(parameter) for parameter in learned])
             running.gather(buffers)
-            for parameter in learning:
+            for parameter in learned:
                 parameter.grad = None
             _wait_for(job.device)
         pipe.send((True, losses.cpu()))
@@ -261,10 +265,6 @@ class _Flat:
 
 def _state(model: nn.Module) -> list[Tensor]:
     return [tensor for tensor in model.state_dict().values() if tensor.is_floating_point()]
-
-
-def _learning(model: nn.Module) -> list[nn.Parameter]:
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 def _running(model: nn.Module) -> list[Tensor]:

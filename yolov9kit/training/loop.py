@@ -32,7 +32,7 @@ from yolov9kit.training.reports import (
     Report,
     StepReport,
 )
-from yolov9kit.training.share import computing
+from yolov9kit.training.share import computing, out_of_memory
 from yolov9kit.training.state import (
     EVALUATED,
     REPORTED,
@@ -93,7 +93,7 @@ class Loop:
             self._stopped(journal)
             raise
         except torch.OutOfMemoryError as error:
-            failure = TrainingError(_out_of_memory(str(error), self.parts.batch))
+            failure = TrainingError(out_of_memory(error, f"a batch of {self.parts.batch}"))
             self._failed(journal, failure)
         except Exception as error:
             self._failed(journal, error)
@@ -389,8 +389,3 @@ def interrupts_after() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if came:
         raise KeyboardInterrupt
-
-
-def _out_of_memory(text: str, batch: int) -> str:
-    first = " ".join(text.split())[:200]
-    return f"the GPU's memory does not hold a batch of {batch}: take a smaller one, or a smaller image size ({first})"

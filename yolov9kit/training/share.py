@@ -19,10 +19,26 @@ MicroBatch = tuple[Tensor, Targets]
 class Share:
     """What one device does with its batches: adds gradients to the weights of its ``model``, and changes no weight."""
 
-    def __init__(self, model: YOLOv9, loss: DetectionLoss, device: Device, precision: Precision) -> None:
+    def __init__(
+        self,
+        model: YOLOv9,
+        loss: DetectionLoss,
+        device: Device,
+        precision: Precision,
+        frozen_norms: Sequence[nn.Module] = (),
+    ) -> None:
         self.model, self.loss, self.device, self.precision = model, loss, device, precision
         self.statistics = Statistics(model)
+        self._frozen = frozen_norms
+        self._norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
         self._kept: Outputs | None = None
+
+    def begin(self, fixed_norms: bool) -> None:
+        """Ready for a step, in which the frozen norms rest, or all; what a step changes is kept aside."""
+        self.model.train()
+        for norm in self._norms if fixed_norms else self._frozen:
+            norm.eval()
+        self.statistics.keep()
 
     def forward(self, images: Tensor) -> Outputs:
         """B x 3 x H x W uint8 on the device."""
@@ -59,6 +75,16 @@ class Share:
         return torch.stack(losses).sum(0)
 
 
+def learning(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that are not frozen, in the model's order."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def out_of_memory(error: torch.OutOfMemoryError, what: str) -> str:
+    first = " ".join(str(error).split())[:200]
+    return f"the GPU's memory does not hold {what}: take a smaller one, or a smaller image size ({first})"
+
+
 def added(parts: Sequence[Normaliser]) -> Normaliser:
     """The normaliser of all batches together."""
     main = torch.stack([part.main for part in parts]).sum()
@@ -78,14 +104,14 @@ class Statistics:
     """BatchNorm's running values, kept aside: a step that is not applied must not leave its mark in them."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._buffers = list(model.buffers())
-        self._values = [buffer.clone() for buffer in self._buffers]
+        self.live = list(model.buffers())
+        self.kept = [buffer.clone() for buffer in self.live]
 
     def keep(self) -> None:
-        copy_all(self._values, self._buffers)
+        copy_all(self.kept, self.live)
 
     def restore(self) -> None:
-        copy_all(self._buffers, self._values)
+        copy_all(self.live, self.kept)
 
 
 @torch.no_grad()

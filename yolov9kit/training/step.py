@@ -15,7 +15,7 @@ from yolov9kit.model.yolov9 import YOLOv9
 from yolov9kit.training.devices import OtherDevices
 from yolov9kit.training.optim import WeightAverage
 from yolov9kit.training.reports import LossValues
-from yolov9kit.training.share import MicroBatch, Share, computing, to_device
+from yolov9kit.training.share import MicroBatch, Share, computing, learning, to_device
 from yolov9kit.types import Targets
 
 EXPLODED = 1e8
@@ -78,13 +78,12 @@ class TrainStep:
     others: OtherDevices | None = None
 
     def __post_init__(self) -> None:
-        self.share = Share(self.model, self.loss, self.device, self.precision)
+        self.share = Share(self.model, self.loss, self.device, self.precision, self.frozen_norms)
         self.statistics = self.share.statistics
-        self._learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self._learning = learning(self.model)
         self._recorded: dict[tuple[torch.Size, ...], tuple[Captured, list[Tensor | None]]] = {}
         self._pool: Any = None
         self._factor: Tensor | None = None
-        self._norms = [module for module in self.model.modules() if isinstance(module, nn.BatchNorm2d)]
         self._fixed = False
 
     def fix_norms(self, fixed: bool) -> None:
@@ -104,11 +103,7 @@ class TrainStep:
             return self._step(batches)
 
     def _step(self, batches: Sequence[MicroBatch]) -> StepResult:
-        self.model.train()
-        resting = self._norms if self._fixed else self.frozen_norms
-        for norm in resting:
-            norm.eval()
-        self.statistics.keep()
+        self.share.begin(self._fixed)
         if self.others is not None:
             self.optimizer.zero_grad(set_to_none=True)
             losses = self.others.gradients(self.share, batches, self.scale.value, self._fixed)

@@ -34,10 +34,8 @@ def _binarised(dice: Dice, copper: np.ndarray, negative: bool) -> np.ndarray:
 
 def _scan(dice: Dice, copper: np.ndarray, holes: np.ndarray) -> np.ndarray:
     dark, contrast = dice.between(20, 100), dice.between(60, 130)
-    ground, metal = (
-        dark,
-        dark + contrast,
-    )  # copper shines: which is which must be told from any part of a board
+    # copper shines: which is which must be told from any part of a board
+    ground, metal = dark, dark + contrast
     hole = dice.pick((ground, ground, dice.between(0, 40), dice.between(220, 255)))
     kinds = copper + holes * np.uint8(2)
     levels = _blurred(np.array([ground, metal, hole, hole], np.uint16)[kinds], dice.between(0, 2))
