@@ -322,8 +322,21 @@ def test_draws_cover_what_they_promise() -> None:
 
 
 @pytest.mark.parametrize(
+    ("close_scale", "mosaic", "largest"), [(0.1, False, 0.1), (0.1, True, 0.5), (None, False, 0.5)]
+)
+def test_sizes_change_by_close_scale_where_mosaic_is_off(
+    close_scale: float | None, mosaic: bool, largest: float
+) -> None:
+    config = AugmentConfig(scale=0.5, close_scale=close_scale)
+    plans = [plan(np.random.default_rng(seed), config, 3, SIZES_WH, SIZE, mosaic) for seed in range(200)]
+    changes = [abs(abs(p.tiles[0].matrix[0, 0]) - 1) for p in plans]
+    assert 0.9 * largest < max(changes) <= largest + 1e-9
+
+
+@pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"close_scale": 1.0}, "augmentation close_scale = 1.0: must be 0 to 0.99"),
         ({"mosaic": 1.5}, "augmentation mosaic = 1.5: must be 0 to 1"),
         ({"scale": 1.0}, "augmentation scale = 1.0: must be 0 to 0.99"),
         ({"degrees": -1.0}, "augmentation degrees = -1.0: must be 0 to 180"),

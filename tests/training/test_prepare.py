@@ -64,7 +64,7 @@ def test_freeze_counts_layers_as_the_official_files_do() -> None:
 def test_every_augmentation_knob_reaches_the_pictures() -> None:
     config = TrainConfig(
         data="x", mosaic=0.1, mixup=0.2, degrees=3, translate=0.4, scale=0.5, shear=6, hsv_h=0.7, hsv_s=0.8,
-        hsv_v=0.9, flip_lr=0.11, flip_ud=0.12,
+        hsv_v=0.9, flip_lr=0.11, flip_ud=0.12, close_scale=0.13,
     )  # fmt: skip
     assert tuple(vars(augmentation(config, 10)).values()) == (
         0.1,
@@ -78,15 +78,21 @@ def test_every_augmentation_knob_reaches_the_pictures() -> None:
         0.9,
         0.11,
         0.12,
+        0.13,
     )
 
 
-@pytest.mark.parametrize(("steps", "mixup", "scale"), [(9_999, 0.0, 0.5), (10_000, 0.15, 0.9)])
-def test_short_runs_get_milder_pictures_unless_asked(steps: int, mixup: float, scale: float) -> None:
+@pytest.mark.parametrize(
+    ("steps", "mixup", "scale", "last"), [(9_999, 0.0, 0.5, 0.1), (10_000, 0.15, 0.9, None)]
+)
+def test_short_runs_get_milder_pictures_unless_asked(
+    steps: int, mixup: float, scale: float, last: float | None
+) -> None:
     chosen = augmentation(TrainConfig(data="x"), steps)
-    assert (chosen.mixup, chosen.scale) == (mixup, scale)
+    assert (chosen.mixup, chosen.scale, chosen.close_scale) == (mixup, scale, last)
     asked = augmentation(TrainConfig(data="x", mixup=0.3, scale=0.2), steps)
-    assert (asked.mixup, asked.scale) == (0.3, 0.2)
+    assert (asked.mixup, asked.scale, asked.close_scale) == (0.3, 0.2, None)
+    assert augmentation(TrainConfig(data="x", close_scale=0.4), steps).close_scale == 0.4
 
 
 @pytest.mark.parametrize(

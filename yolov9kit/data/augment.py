@@ -10,7 +10,7 @@ Positions count from the corner of the first pixel, whose centre is (0.5, 0.5), 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class AugmentConfig:
 
     ``mosaic``, ``mixup`` (only of mosaics), ``flip_lr``, ``flip_ud``: probabilities. ``degrees`` (at most 180) and
     ``shear`` (below 90): largest angle to either side. ``translate``: largest shift, as a share of the input.
-    ``scale``: the size is multiplied by ``1 - scale`` to ``1 + scale``. ``hue``, ``saturation``, ``value``: largest
-    relative change.
+    ``scale``: the size is multiplied by ``1 - scale`` to ``1 + scale``; ``close_scale`` stands in for it when mosaic is
+    off, None: it does not. ``hue``, ``saturation``, ``value``: largest relative change.
 
     Raises:
         UsageError: a value outside its range.
@@ -47,11 +47,12 @@ class AugmentConfig:
     value: float = 0.4
     flip_lr: float = 0.5
     flip_ud: float = 0.0
+    close_scale: float | None = None
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
-            highest = {"degrees": 180.0, "shear": 89.0, "scale": 0.99}.get(name, 1.0)
-            if not 0 <= given <= highest:  # not a number fails too
+            highest = {"degrees": 180.0, "shear": 89.0, "scale": 0.99, "close_scale": 0.99}.get(name, 1.0)
+            if given is not None and not 0 <= given <= highest:  # not a number fails too
                 raise UsageError(f"augmentation {name} = {given}: must be 0 to {highest:g}")
 
 
@@ -102,6 +103,8 @@ def plan(
     ``sizes_wh``: of all prepared pictures, among which partners are drawn evenly. ``mosaic=False``: this picture
     alone, letterboxed, without mixup, as in the last epochs of a training.
     """
+    if not mosaic and config.close_scale is not None:
+        config = replace(config, scale=config.close_scale)
     flips = _flips(rng, config, size)
     gains = 1 + rng.uniform(-1, 1, 3) * (config.hue, config.saturation, config.value)
     hsv_gains = (float(gains[0]), float(gains[1]), float(gains[2]))

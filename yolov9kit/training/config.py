@@ -134,6 +134,12 @@ class TrainConfig(BaseModel):
         lt=1,
         description="largest enlargement or reduction, as a share; none: the paper's 0.9, in short runs 0.5",
     )
+    close_scale: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="scale in those last epochs; none: scale, in short runs 0.1 unless scale is set",
+    )
     shear: float = Field(default=0.0, ge=0, lt=90, description="largest shear, degrees")
     hsv_h: float = Field(
         default=0.015, ge=0, le=1, description="largest change of hue, as a share of the circle"

@@ -35,6 +35,7 @@ from yolov9kit.training.step import TrainStep
 from yolov9kit.types import ProgressCallback
 
 FIRST_SCALE = 2.0**10
+CLOSE_SCALE = 0.1
 
 
 @dataclass
@@ -127,8 +128,9 @@ class Prepared:
         short = self.config.scale is None or self.config.mixup is None
         why = ", chosen by the length of the run" if short else ", as asked"
         last = f"; the last {self.epochs_without_mosaic} epochs without mosaic"
+        size = "" if chosen.close_scale is None else f", with scale {chosen.close_scale:g}"
         norms = " and with BatchNorm's running values" if self.fixed_norms else ""
-        return f"mosaic {chosen.mosaic:g}, mixup {chosen.mixup:g}, scale {chosen.scale:g}{why}{last}{norms}"
+        return f"mosaic {chosen.mosaic:g}, mixup {chosen.mixup:g}, scale {chosen.scale:g}{why}{last}{size}{norms}"
 
     def close(self) -> None:
         self.train_batches.close()
@@ -350,10 +352,18 @@ def augmentation(config: TrainConfig, total_steps: int) -> AugmentConfig:
 
     The paper's strengths are made for hundreds of epochs. In a short run the network has no time for objects of a tenth
     of their size and for pictures blended into each other: on small drawn sets it learns half as fast with them.
+
+    A picture shown alone tells by its grey margins whether it was reduced; one without them was enlarged. A network
+    that has learnt so takes every whole picture for an enlarged one, and boxes that no edge fixes (labels with a margin
+    of so many pixels) come out too large. So sizes hardly change in the last epochs of a short run, whose pictures then
+    are as detection meets them (Touvron et al. 2019, Fixing the train-test resolution discrepancy).
     """
     short = total_steps < SHORT_RUN_STEPS
     mixup = (0.0 if short else 0.15) if config.mixup is None else config.mixup
     scale = (0.5 if short else 0.9) if config.scale is None else config.scale
+    close_scale = config.close_scale
+    if close_scale is None and short and config.scale is None:
+        close_scale = CLOSE_SCALE
     return AugmentConfig(
         mosaic=config.mosaic,
         mixup=mixup,
@@ -366,4 +376,5 @@ def augmentation(config: TrainConfig, total_steps: int) -> AugmentConfig:
         value=config.hsv_v,
         flip_lr=config.flip_lr,
         flip_ud=config.flip_ud,
+        close_scale=close_scale,
     )
