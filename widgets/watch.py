@@ -96,6 +96,7 @@ class RunView(w.VBox):
         self._sampled = 0
         self._examples_epoch = 0
         self._drawn: tuple[int, int] = (-1, -1)
+        self._marked = 0
         self._copied: Any = None
         self.on_change: Any = None
         super().__init__(
@@ -114,7 +115,7 @@ class RunView(w.VBox):
         self.leave()
         self.run = run
         self.curves = yolov9kit.Curves()
-        self._drawn, self._examples_epoch, self._copied = (-1, -1), 0, None
+        self._drawn, self._marked, self._examples_epoch, self._copied = (-1, -1), 0, 0, None
         self.chart.clear()
         self.canvas.show([])
         self.canvas.layout.display, self.canvas_title.value = "none", ""
@@ -184,6 +185,9 @@ class RunView(w.VBox):
             for key, series, name, factor in _STEP_LINES:
                 line = curves.line(name, self.smoothing.value)
                 self.chart.set(key, series, line.x, line.y * factor, raw=line.raw * factor)
+            for at in curves.resumed[self._marked :]:
+                self.chart.mark("loss", at, "resumed")
+            self._marked = len(curves.resumed)
             line = curves.line("learning_rate")
             self.chart.set("rate", "learning rate", line.x, line.y)
         if everything or evaluated != self._drawn[1]:
@@ -193,8 +197,10 @@ class RunView(w.VBox):
         self._drawn = step, evaluated
 
     def _start_sampling(self, run: Any) -> None:
-        device = str(self.curves.start["device"]).split()[0]  # type: ignore[index]
-        self._sampler = yolov9kit.Sampler(device, run.pid).start()
+        start = self.curves.start
+        assert start is not None
+        device = str(start["device"]).split()[0]
+        self._sampler = yolov9kit.Sampler(device, run.pid, uuid=start.get("device_uuid")).start()
         self._sampled = 0
 
     def _draw_strips(self) -> None:
@@ -278,6 +284,8 @@ def run_html(run: Any, state: str, curves: Any) -> str:
         left = curves.seconds_left()
         if left is not None and state == "running":
             rows.append(f"about {duration(left)} left")
+    if curves.ready is not None and state == "running":
+        rows.append(f"{curves.ready} batches ready")
     if curves.best is not None:
         ap, epoch = curves.best
         rows.append(f"best AP 50-95 so far {ap:.3f} after epoch {epoch}")

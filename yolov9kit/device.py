@@ -26,6 +26,12 @@ class Device:
     def kind(self) -> str:
         return self.torch_name.partition(":")[0]
 
+    @property
+    def uuid(self) -> str | None:
+        """What tells an NVIDIA GPU from all others, whatever its number is in another process. None for the rest."""
+        found = torch.cuda.get_device_properties(self.torch_name) if self.kind == "cuda" else None
+        return None if found is None else str(found.uuid)
+
 
 @dataclass(frozen=True)
 class Precision:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -262,6 +263,20 @@ def test_d19_a_picture_gone_bad_is_named_from_a_worker_too(tmp_path: Path, worke
             list(feed.epoch(epoch))
         assert "\n" not in str(caught.value)
     feed.close()
+
+
+def test_what_lies_prepared_is_counted(pictures: PreparedPictures) -> None:
+    feed = batches(pictures, batch=1, workers=2)
+    assert feed.ready == 0 and batches(pictures, batch=1).ready is None
+    epoch = feed.epoch(0)
+    next(epoch)
+    until = time.monotonic() + 60
+    while feed.ready != 4 and time.monotonic() < until:  # two for each worker
+        time.sleep(0.02)
+    assert feed.ready == 4
+    assert len(list(epoch)) == len(feed) - 1 and feed.ready == 0
+    feed.close()
+    assert feed.ready == 0
 
 
 def test_a_worker_that_was_killed_is_reported_and_replaced(pictures: PreparedPictures) -> None:

@@ -135,6 +135,14 @@ def test_a_run_is_gathered() -> None:
     assert (curves.step, len(curves.line("total").x)) == (0, 0)
 
 
+def test_batches_that_lay_ready_are_those_of_the_newest_step() -> None:
+    curves = of([1.0])
+    assert curves.ready is None  # a journal of an earlier release
+    curves.add([step(2, ready=6), step(3, ready=None), step(4, ready=0)])
+    assert curves.ready == 0
+    np.testing.assert_array_equal(curves.line("ready").y, [np.nan, 6, np.nan, 0])
+
+
 def test_the_rest_is_guessed_from_what_was() -> None:
     curves = Curves()
     curves.add([start(), step(1, pictures_per_s=4.0)])  # two seconds a step, 99 to go

@@ -12,6 +12,7 @@ from yolov9kit.training.optim import (
     SHORT_RUN_STEPS,
     WeightAverage,
     choose_average,
+    choose_norm_momentum,
     choose_recipe,
     make_optimizer,
     make_schedule,
@@ -141,6 +142,13 @@ def test_the_average_spans_a_twentieth_of_a_short_run(steps: int, decay: float, 
 def test_an_average_that_was_asked_for_is_kept() -> None:
     assert choose_average(config(ema_decay=0.9999, ema_ramp=2000.0), 8) == (0.9999, 2000.0)
     assert choose_average(config(ema_decay=0.0), 8)[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("batches", "momentum"), [(1, 0.1), (60, 0.1), (200, 0.1), (400, 0.05), (667, 0.03), (500_000, 0.03)]
+)
+def test_running_values_follow_faster_in_a_short_run(batches: int, momentum: float) -> None:
+    assert choose_norm_momentum(batches) == pytest.approx(momentum, rel=1e-3)
 
 
 def test_without_decay_the_average_is_the_model() -> None:

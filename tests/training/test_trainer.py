@@ -124,6 +124,7 @@ def test_a_run_tells_everything_and_leaves_everything(whole_run: FinishedRun) ->
         4,
         2,
     )
+    assert start.average.endswith("BatchNorm's running values over 10 batches") and start.device_uuid is None
     assert [r.step for r in kinds(reports, StepReport)] == list(range(1, 9))
     assert [r.epoch for r in kinds(reports, EpochReport)] == [1, 2, 3, 4]
     assert [r.epoch for r in kinds(reports, EvaluationReport)] == [1, 2, 3, 4]
@@ -483,6 +484,8 @@ def test_w14_a_weight_poisoned_in_the_middle_never_reaches_a_file(config: TrainC
     folder = config.project / "poisoned"
     (folder / "weights").mkdir(parents=True)
     loop = Loop(folder, prepare(config))
+    norms = [module for module in loop.parts.model.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    assert {norm.momentum for norm in norms} == {0.1}  # of so short a run
     reports = loop.reports([loop.start()])
     for report in reports:
         if isinstance(report, StepReport) and report.step == 3:

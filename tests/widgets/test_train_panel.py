@@ -1,5 +1,6 @@
 """The training panel without a browser: the code it shows, runs that it starts, watches, stops and finds again."""
 
+import json
 import shlex
 import threading
 import time
@@ -203,8 +204,6 @@ def step_line(step: int) -> dict[str, Any]:
 
 def test_u04_five_hundred_steps_a_second_are_few_messages(tmp_path: Path) -> None:
     """U04 without a browser: what is sent to the page is bounded by the clock, not by the steps."""
-    import json
-
     view = RunView()
     sent: list[float] = []
     for widget in (view.chart, view.words, view.progress, view.canvas, view.canvas_title, view.strips_note):
@@ -246,6 +245,24 @@ def test_a_damaged_journal_is_a_problem_in_words(tmp_path: Path) -> None:
     view = RunView(FakeRun(tmp_path))
     until(lambda: "Problem" in view.words.value)
     assert "damaged" in view.words.value
+    view.close()
+
+
+def test_a_run_that_went_on_is_marked_and_says_what_the_loader_has(tmp_path: Path) -> None:
+    records = [
+        start_line(9),
+        step_line(1) | {"ready": 3},
+        {"kind": "resumed", "step": 1, "lost_lines": 0, "notes": []},
+    ]
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("".join(json.dumps(record) + "\n" for record in records))
+    view = RunView(FakeRun(tmp_path))
+    until(lambda: "3 batches ready" in view.words.value)
+    with journal.open("a") as file:
+        file.write(json.dumps(step_line(2) | {"ready": None}) + "\n")
+    until(lambda: "step 2 of" in view.words.value)
+    assert "batches ready" not in view.words.value
+    assert view.chart._whole()["plots"]["loss"]["marks"] == [[1.0, "resumed"]]
     view.close()
 
 

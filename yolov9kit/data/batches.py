@@ -113,6 +113,12 @@ class TrainBatches:
         order = self._order(epoch)
         return self._recipe((PictureKey(epoch, position, order[position % len(order)], mosaic),))
 
+    @property
+    def ready(self) -> int | None:
+        """Batches that workers have prepared and nobody has taken. None without workers, and on macOS, which does not
+        count what waits in a pipe."""
+        return self._feed.ready
+
     def plan(self, key: PictureKey) -> Plan:
         """How that picture is made."""
         return self._recipe.plan(key)
@@ -302,6 +308,19 @@ class _Feed:
             if isinstance(batch, _Failure):
                 raise batch.error
             yield batch
+
+    @property
+    def ready(self) -> int | None:
+        if not self._workers:
+            return None
+        if self._arriving is None:
+            return 0
+        # The loader counts in private only: what came before its turn, and what waits in the pipe.
+        early = sum(len(info) == 2 for info in self._arriving._task_info.values())
+        try:
+            return early + int(self._arriving._worker_result_queue.qsize())
+        except NotImplementedError:
+            return None
 
     def close(self) -> None:
         self._runs += 1

@@ -13,6 +13,7 @@ from yolov9kit.training.journal import Position, read_records
 
 STEP_SERIES = (
     "total", "box", "cls", "dfl", "learning_rate", "grad_norm", "pictures_per_s", "waiting", "memory_mib",
+    "ready",
 )  # fmt: skip
 """What each step has: parts of the loss a picture, and what its report says beside them."""
 
@@ -124,7 +125,7 @@ class Curves:
         for name in _LOSS:
             self._columns[name].values.append(math.nan if loss is None else loss[name])
         for name in STEP_SERIES[4:]:
-            value = record[name]
+            value = record.get(name)  # journals of earlier releases have no "ready"
             self._columns[name].values.append(math.nan if value is None else value)
         problem = record.get("problem")
         if problem is not None:
@@ -157,6 +158,12 @@ class Curves:
     def best(self) -> tuple[float, int] | None:
         """AP 50-95 of the best evaluation, and its epoch."""
         return self._best
+
+    @property
+    def ready(self) -> int | None:
+        """Batches that lay ready before the newest step; None before the first, and where that is not known."""
+        newest = self._columns["ready"].values[-1:]
+        return int(newest[0]) if newest and newest[0] == newest[0] else None
 
     @property
     def evaluated(self) -> int:

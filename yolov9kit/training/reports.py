@@ -20,7 +20,10 @@ class LossValues:
 
 @dataclass(frozen=True)
 class StartReport:
-    """What a run is about to do. Each choice made for the user stands with its reason."""
+    """What a run is about to do. Each choice made for the user stands with its reason.
+
+    ``device_uuid``: of the NVIDIA GPU that trains, the first of several; None elsewhere.
+    """
 
     folder: str
     config: Mapping[str, Any]
@@ -43,6 +46,7 @@ class StartReport:
     average: str = ""
     augmentation: str = ""
     notes: tuple[str, ...] = ()
+    device_uuid: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,9 @@ class StepReport:
     """One update of the weights. ``step`` counts from 1 through the whole run, ``step_in_epoch`` from 1 in the epoch.
 
     Loss and norm are None where they were not finite; ``problem`` then says more, and the weights are as they were.
-    ``waiting`` is the share of the step's time spent waiting for pictures. ``memory_mib`` is the most that tensors have
-    held on a GPU, elsewhere what the process holds.
+    ``waiting`` is the share of the step's time spent waiting for pictures, ``ready`` how many batches lay prepared when
+    it asked for its first; None without workers, and where the system does not count them. ``memory_mib`` is the most
+    that tensors have held on a GPU, elsewhere what the process holds.
     """
 
     epoch: int
@@ -80,6 +85,7 @@ class StepReport:
     waiting: float
     memory_mib: float
     problem: Problem | None = None
+    ready: int | None = None
 
 
 @dataclass(frozen=True)
