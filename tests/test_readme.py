@@ -98,7 +98,7 @@ def test_the_tree_is_the_tree_on_disk(files: list[str]) -> None:
 def sandbox(tmp_path: Path) -> Path:
     """A folder where all of the repository can be read, and what is written lands outside of it."""
     for entry in ROOT.iterdir():
-        if not entry.name.startswith("."):
+        if not entry.name.startswith(".") and entry.name != "runs":  # a reader's own runs stay alone
             (tmp_path / entry.name).symlink_to(entry)
     return tmp_path
 

@@ -66,9 +66,11 @@ class Prepared:
 
     @property
     def fixed_norms(self) -> bool:
-        """Whether BatchNorm rests in these epochs. Few steps on few pictures leave its running values far from what the
-        weights have become: fine-tuned for five epochs on 96 pictures, AP 50 fell from 0.5 to 0.02 and came back to 0.3
-        without, and to 0.7 with it."""
+        """Whether BatchNorm rests in these epochs. With its running values single pictures can come out far from what
+        they were in a batch, the further the deeper the layer: fine-tuned for five epochs on 96 pictures, AP 50 fell
+        from 0.7 to 0.2 in the third (two of three seeds) and ended at 0.84, 0.48 and 0.83. Where the last two epochs
+        trained with these values it ended at 0.85 each time.
+        """
         if self.config.fixed_norms is not None:
             return self.config.fixed_norms
         return self.schedule.total_steps < SHORT_RUN_STEPS
