@@ -1,5 +1,6 @@
 """Long work beside the kernel: one thread drains an iterator and can be stopped between two items."""
 
+import contextvars
 import threading
 from collections.abc import Callable, Generator
 from typing import Any
@@ -35,8 +36,7 @@ class Job:
                 items.close()
                 on_end(self.error)
 
-        self._thread = threading.Thread(target=work, daemon=True, name="yolov9kit job")
-        self._thread.start()
+        self._thread = started(work, "yolov9kit job")
 
     @property
     def running(self) -> bool:
@@ -50,3 +50,15 @@ class Job:
         """Until the thread has ended; False if it has not within ``timeout_s``."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+
+def started(work: Callable[[], object], name: str) -> threading.Thread:
+    """A thread that works, in the context of whoever starts it.
+
+    ipykernel 7.0 looks there for the cell that a widget's message belongs to, and in an empty context, which is what
+    a thread begins with, it raises LookupError for each message.
+    """
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), daemon=True, name=name)
+    thread.start()
+    return thread

@@ -10,6 +10,7 @@ import ipywidgets as w
 import yolov9kit
 from widgets.detect_panel import OTHER, known_weights
 from widgets.form import LABEL, choice, knobs, settings_of, text, whole_number
+from widgets.job import started
 from widgets.parts import STYLE, Choices, CodeView, Status, answers_at_once
 from widgets.watch import RunView, title_of
 
@@ -177,8 +178,7 @@ class TrainPanel(w.VBox):
                 return
             self.look_at(run, f"Started in {run.folder}. It goes on without this page.")
 
-        self._launching = threading.Thread(target=work, daemon=True, name="yolov9kit launch")
-        self._launching.start()
+        self._launching = started(work, "yolov9kit launch")
 
     def attach(self) -> None:
         """Watch the run that is chosen in the list."""

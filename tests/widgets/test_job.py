@@ -1,5 +1,6 @@
 """A job ends in exactly one way, gives back what it holds, and keeps what went wrong."""
 
+import contextvars
 import threading
 from collections.abc import Generator
 
@@ -24,6 +25,16 @@ def test_drains_everything_off_the_main_thread() -> None:
     assert job.wait(10) and not job.running
     assert [i for i, _ in seen] == [0, 1, 2] and {name for _, name in seen} == {"yolov9kit job"}
     assert log == ["closed"] and ends == [None] and not job.stopped
+
+
+def test_u01_a_job_works_in_the_context_that_started_it() -> None:
+    """ipykernel 7.0 asks the context for the cell of each widget message, and raises where nothing is there."""
+    cell: contextvars.ContextVar[str] = contextvars.ContextVar("cell")
+    cell.set("the one that shows the panel")
+    seen: list[str] = []
+    job = Job(counting([]), lambda _: seen.append(cell.get()))
+    assert job.wait(10) and job.error is None
+    assert seen == ["the one that shows the panel"] * 3
 
 
 def test_stop_ends_between_two_items() -> None:
