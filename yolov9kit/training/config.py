@@ -138,7 +138,7 @@ class TrainConfig(BaseModel):
         default=None,
         ge=0,
         lt=1,
-        description="scale in those last epochs; none: scale, in short runs 0.1 unless scale is set",
+        description="scale in the last epochs, without mosaic; none: scale, in short runs 0.1 unless it is set",
     )
     shear: float = Field(default=0.0, ge=0, lt=90, description="largest shear, degrees")
     hsv_h: float = Field(
