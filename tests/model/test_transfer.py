@@ -28,8 +28,9 @@ def test_a_training_file_is_carried_over_whole(tmp_path: Path) -> None:
     assert moved.carried == moved.total == len(model.state_dict())
     assert moved.anew == ()
     assert moved.model.training
+    state = moved.model.state_dict()
     for key, value in model.state_dict().items():
-        assert torch.equal(value, moved.model.state_dict()[key])
+        assert torch.equal(value, state[key])
 
 
 def test_w06_another_class_count_keeps_all_but_the_class_outputs(tmp_path: Path) -> None:
@@ -60,8 +61,9 @@ def test_w04_a_deployed_file_carries_its_branch_when_that_is_wanted(tmp_path: Pa
     moved = transfer(path, NAMES, new_auxiliary=True)
     assert moved.model.form == "training"
     assert moved.carried == len(lean.state_dict())
+    state = moved.model.state_dict()
     for key, value in lean.state_dict().items():
-        assert torch.equal(value, moved.model.state_dict()[key])
+        assert torch.equal(value, state[key])
 
 
 @pytest.mark.parametrize("form", ["training", "deployed"])
