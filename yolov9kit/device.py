@@ -29,8 +29,7 @@ class Device:
     @property
     def uuid(self) -> str | None:
         """What tells an NVIDIA GPU from all others, whatever its number is in another process. None for the rest."""
-        found = torch.cuda.get_device_properties(self.torch_name) if self.kind == "cuda" else None
-        return None if found is None else str(found.uuid)
+        return str(torch.cuda.get_device_properties(self.torch_name).uuid) if self.kind == "cuda" else None
 
 
 @dataclass(frozen=True)

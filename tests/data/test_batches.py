@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 import torch
 
 from tests.data.drawn_samples import drawn_samples
+from tests.waiting import until
 from yolov9kit.data.augment import NO_AUGMENTATION, AugmentConfig
 from yolov9kit.data.batches import PictureKey, TrainBatches, ValBatches, padded_targets
 from yolov9kit.data.dataset import Sample
@@ -270,10 +270,7 @@ def test_what_lies_prepared_is_counted(pictures: PreparedPictures) -> None:
     assert feed.ready == 0 and batches(pictures, batch=1).ready is None
     epoch = feed.epoch(0)
     next(epoch)
-    until = time.monotonic() + 60
-    while feed.ready != 4 and time.monotonic() < until:  # two for each worker
-        time.sleep(0.02)
-    assert feed.ready == 4
+    until(lambda: feed.ready == 4)  # two for each worker
     assert len(list(epoch)) == len(feed) - 1 and feed.ready == 0
     feed.close()
     assert feed.ready == 0

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PANEL = """
 import json, time
 from pathlib import Path
-from tests.widgets.test_train_panel import FakeRun, start_line, step_line
+from tests.widgets.fake_run import FakeRun, start_line, step_line
 from widgets import RunView
 
 journal = Path({folder!r}) / "journal.jsonl"

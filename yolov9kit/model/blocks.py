@@ -13,6 +13,11 @@ from torch.nn import functional as F
 BATCH_NORM_EPS, BATCH_NORM_MOMENTUM = 1e-3, 0.03
 
 
+def batch_norms(part: nn.Module) -> list[nn.BatchNorm2d]:
+    """Every BatchNorm of a network or of a part of it."""
+    return [module for module in part.modules() if isinstance(module, nn.BatchNorm2d)]
+
+
 class Conv(nn.Module):
     """Convolution without bias, BatchNorm, SiLU. Padding keeps the size at stride 1."""
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from yolov9kit.errors import CheckpointError
+from yolov9kit.model.blocks import batch_norms
 from yolov9kit.model.checkpoint import load
 from yolov9kit.model.yolov9 import YOLOv9, yolov9
 
@@ -86,7 +87,7 @@ def freeze(model: YOLOv9, paths: Sequence[str]) -> list[nn.Module]:
     for path in paths:
         part = model.get_submodule(path)
         part.requires_grad_(False)
-        norms += [module for module in part.modules() if isinstance(module, nn.BatchNorm2d)]
+        norms += batch_norms(part)
     return norms
 
 

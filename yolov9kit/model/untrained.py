@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from yolov9kit.model.blocks import BATCH_NORM_MOMENTUM
+from yolov9kit.model.blocks import BATCH_NORM_MOMENTUM, batch_norms
 from yolov9kit.model.checkpoint import Checkpoint, LoadReport
 from yolov9kit.model.variants import Size
 from yolov9kit.model.yolov9 import yolov9
@@ -19,9 +19,8 @@ def untrained(names: Sequence[str], size: Size = "t", seed: int = 0) -> Checkpoi
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = yolov9(size, len(names), "deployed").train()
-        for module in model.modules():
-            if isinstance(module, nn.BatchNorm2d):
-                module.momentum = 1.0
+        for norm in batch_norms(model):
+            norm.momentum = 1.0
         grains = (1, 2, 4, 16, 64, 256)
         noise = [nn.functional.interpolate(torch.rand(2, 3, n, n), size=256, mode="bilinear") for n in grains]
         with torch.no_grad():
@@ -30,8 +29,7 @@ def untrained(names: Sequence[str], size: Size = "t", seed: int = 0) -> Checkpoi
                 last = tower[-1]  # type: ignore[index]
                 last.weight.mul_(4)
                 last.bias.fill_(-0.5)
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.momentum = BATCH_NORM_MOMENTUM
+    for norm in batch_norms(model):
+        norm.momentum = BATCH_NORM_MOMENTUM
     report = LoadReport(0, len(model.state_dict()), notes=("random weights: the boxes mean nothing",))
     return Checkpoint(model.eval(), tuple(names), size, "deployed", "yolov9kit", report)

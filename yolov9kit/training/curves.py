@@ -125,7 +125,8 @@ class Curves:
         for name in _LOSS:
             self._columns[name].values.append(math.nan if loss is None else loss[name])
         for name in STEP_SERIES[4:]:
-            value = record.get(name)  # journals of earlier releases have no "ready"
+            # journals of earlier releases have no "ready"
+            value = record.get(name) if name == "ready" else record[name]
             self._columns[name].values.append(math.nan if value is None else value)
         problem = record.get("problem")
         if problem is not None:

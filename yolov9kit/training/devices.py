@@ -19,6 +19,7 @@ from torch import Tensor, multiprocessing, nn
 from yolov9kit.device import Device, Precision
 from yolov9kit.errors import TrainingError
 from yolov9kit.loss.criterion import DetectionLoss, Normaliser
+from yolov9kit.model.blocks import batch_norms
 from yolov9kit.model.yolov9 import YOLOv9
 from yolov9kit.training.share import (
     MicroBatch,
@@ -273,7 +274,7 @@ def _running(model: nn.Module) -> list[Tensor]:
 
 def _momenta(model: nn.Module) -> list[float]:
     """Of each buffer: the share that a new batch has in a running value."""
-    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+    norms = batch_norms(model)
     found = {id(buffer): norm.momentum or 0.0 for norm in norms for buffer in norm.buffers(recurse=False)}
     return [found[id(buffer)] for buffer in model.buffers()]
 

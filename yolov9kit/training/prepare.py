@@ -15,6 +15,7 @@ from yolov9kit.device import Device, Precision, choose_devices, choose_precision
 from yolov9kit.errors import DataError, UsageError
 from yolov9kit.loss.criterion import DetectionLoss
 from yolov9kit.machine import usable_cores
+from yolov9kit.model.blocks import batch_norms
 from yolov9kit.model.layouts import layer_paths
 from yolov9kit.model.transfer import freeze, new_model, transfer
 from yolov9kit.model.yolov9 import YOLOv9, parameter_count
@@ -77,8 +78,8 @@ class Prepared:
 
     @property
     def norm_momentum(self) -> float:
-        norms = (module for module in self.model.modules() if isinstance(module, torch.nn.BatchNorm2d))
-        return float(next(norms).momentum or 0.0)
+        """How much of a batch BatchNorm's running values take in."""
+        return choose_norm_momentum(self.schedule.total_steps * self.recipe.accumulate)
 
     @property
     def device(self) -> Device:
@@ -186,15 +187,16 @@ def prepare(
         len(train_data.names), config.box_gain, config.cls_gain, config.dfl_gain, config.aux_weight
     )
     graph, mode = choose_mode(config.mode, devices, recipe)
-    for module in model.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = choose_norm_momentum(steps * recipe.accumulate * config.epochs)
+    schedule = make_schedule(config, recipe, steps)
+    momentum = choose_norm_momentum(schedule.total_steps * recipe.accumulate)
+    for norm in batch_norms(model):
+        norm.momentum = momentum
     others = None
     if len(devices) > 1:
         others = OtherDevices(model, loss, devices[1:], precision, config.deterministic, norms)
     step = TrainStep(
         model,
-        WeightAverage(model, *choose_average(config, steps * config.epochs)),
+        WeightAverage(model, *choose_average(config, schedule.total_steps)),
         make_optimizer(model, recipe),
         loss,
         device,
@@ -210,7 +212,7 @@ def prepare(
     if config.deterministic and device.kind == "cuda":
         notes.append(_GPU_DETERMINISM)
     return Prepared(
-        config, train_data, val_data, devices, precision, recipe, make_schedule(config, recipe, steps), step, loss,
+        config, train_data, val_data, devices, precision, recipe, schedule, step, loss,
         train_batches, val_batches, batch, reason, mode, cache, tuple(notes),
     )  # fmt: skip
 

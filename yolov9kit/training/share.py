@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from yolov9kit.device import Device, Precision, as_input, autocast, float32_math
 from yolov9kit.loss.criterion import DetectionLoss, Normaliser
+from yolov9kit.model.blocks import batch_norms
 from yolov9kit.model.yolov9 import YOLOv9
 from yolov9kit.types import Outputs, Targets
 
@@ -30,7 +31,7 @@ class Share:
         self.model, self.loss, self.device, self.precision = model, loss, device, precision
         self.statistics = Statistics(model)
         self._frozen = frozen_norms
-        self._norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+        self._norms = batch_norms(model)
         self._kept: Outputs | None = None
 
     def begin(self, fixed_norms: bool) -> None:
