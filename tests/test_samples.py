@@ -84,7 +84,7 @@ def test_the_sample_weights_are_deployed_unfused_and_small() -> None:
     assert sample_weights().stat().st_size < 5 << 20
 
 
-@pytest.mark.parametrize("image_size", [320, 640])
+@pytest.mark.parametrize("image_size", [320, 480, 640])
 def test_the_sample_weights_score_what_their_card_says(image_size: int) -> None:
     card = (sample_weights().parent / "README.md").read_text()
     row = next(line for line in card.splitlines() if re.match(rf"\|[^|]*\| {image_size} \|", line))
