@@ -142,7 +142,7 @@ def module_of(state: Mapping[str, Tensor], classes: list[type[nn.Module]], names
             node.register_parameter(leaf, nn.Parameter(tensor, requires_grad=False))
     tree.register_buffer("grid", torch.zeros(3), persistent=False)
     tree.names, tree.stride, tree.yaml = names, torch.tensor([8.0, 16.0, 32.0]), {"nc": len(names)}  # type: ignore[assignment, arg-type]
-    tree.anchors = torch.empty(2, 1).expand(2, 8400)  # type: ignore[assignment]
+    tree.anchors = torch.zeros(2, 1).expand(2, 8400)  # type: ignore[assignment]
     tree.act, tree.pool = nn.SiLU(), nn.MaxPool2d(5)
     return tree
 

@@ -127,6 +127,16 @@ def test_pickled_modules(tmp_path: Path, options: dict[str, Any]) -> None:
     assert all(torch.equal(tensors[key], state[key]) for key in state)
 
 
+def test_the_end_of_an_archive_among_the_numbers_makes_no_archive(tmp_path: Path) -> None:
+    """Any bytes may stand in weights, those of an empty archive too; read_pickle took such a file for one."""
+    state = {"a": torch.tensor([*b"PK\x05\x06", *bytes(18)], dtype=torch.uint8), "b": torch.rand(3)}
+    for number, options in enumerate([{}, {"_use_new_zipfile_serialization": False}]):
+        path = tmp_path / f"{number}.pt"
+        torch.save(state, path, **options)
+        assert zipfile.is_zipfile(path)
+        assert all(torch.equal(read_pickle(path)[key], tensor) for key, tensor in state.items())
+
+
 def test_a_real_file_is_read_to_the_last_number(shared: Path) -> None:
     """Nearly all bytes of its storages are weights; the rest are those of plain attributes."""
     path = shared / "checkpoints" / "official-yolov9-t-deeppcb.pt"

@@ -103,11 +103,13 @@ def read_pickle(path: Path, admit: Iterable[str] = ()) -> Any:
     """
     admitted = SHELLS.union([admit] if isinstance(admit, str) else admit)
     try:
-        if zipfile.is_zipfile(path):
-            return _read_zip(path, admitted)
         with path.open("rb") as file:
-            if file.read(4) == b"PK\x03\x04":
-                raise EOFError("its end is missing")
+            # Its first bytes decide, as for torch.load: the mark of an archive's end may also stand among the
+            # numbers of a file in the older form, where zipfile.is_zipfile would find it.
+            if file.read(4) in (b"PK\x03\x04", b"PK\x05\x06"):
+                if not zipfile.is_zipfile(file):
+                    raise EOFError("its end is missing")
+                return _read_zip(path, admitted)
             file.seek(0)
             return _read_legacy(file, path, admitted)
     except CheckpointError:
