@@ -25,6 +25,14 @@ def _seeds() -> None:
         sys.modules["torch"].manual_seed(0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests keep for another time does not fill the user's cache, and nothing of his is found in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """Small work is done sooner by one thread, above all on a busy machine and beside other processes."""

@@ -29,7 +29,10 @@ BELOW = {
     "output": {"errors", "types", "draw", "data"},
     "samples": {"errors", "cache", "data"},
     "loss": {"errors", "types", "geometry", "model"},
-    "infer": {"errors", "types", "geometry", "device", "cuda_graph", "kernels", "model", "data"},
+    "infer": {
+        *("errors", "types", "geometry", "cache", "device", "machine"),
+        *("cuda_graph", "kernels", "model", "data"),
+    },
     "evaluation": {
         "errors",
         "types",
@@ -42,7 +45,10 @@ BELOW = {
         "loss",
         "infer",
     },
-    "benchmark": {"errors", "types", "device", "infer"},
+    "benchmark": {
+        *("errors", "types", "device", "machine", "telemetry", "samples"),
+        *("model", "data", "infer", "evaluation", "output", "draw"),
+    },
     "export": {"errors", "types", "device", "model", "infer"},
     "training": {
         *("errors", "types", "device", "machine", "cuda_graph", "kernels"),

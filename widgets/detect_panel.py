@@ -208,7 +208,7 @@ class DetectPanel(w.VBox):
         key = (weights, device, precision)
         if key not in self._detectors:
             while len(self._detectors) >= 4:
-                self._detectors.pop(next(iter(self._detectors)))
+                self._detectors.pop(next(iter(self._detectors))).close()
             source = yolov9kit.untrained(yolov9kit.SHAPE_NAMES) if weights == UNTRAINED else weights
             self._detectors[key] = yolov9kit.Detector(source, device, precision)
         return self._detectors[key]
@@ -320,8 +320,8 @@ class _Progress:
             where = detector.runner.device.torch_name
             median = sorted(times)[len(times) // 2]
             lines.append(
-                f"{detector.runner.precision.label.replace(detector.runner.precision.name, label, 1)} on {where}: "
-                f"network {median:.1f} ms a picture, {detector.memory_mib:,.0f} MiB"
+                f"{detector.runner.precision.label.replace(detector.runner.precision.name, label, 1)}, "
+                f"{detector.runner.mode.name} on {where}: network {median:.1f} ms a picture, {detector.memory_mib:,.0f} MiB"
             )
         lines += self.notes
         if self.failures:

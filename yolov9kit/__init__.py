@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from yolov9kit.evaluation.evaluate import evaluate
     from yolov9kit.evaluation.report import EvalReport
     from yolov9kit.infer.config import DetectConfig
-    from yolov9kit.infer.predict import Detector, detect, reselect
+    from yolov9kit.infer.choose import reselect
+    from yolov9kit.infer.predict import Detector, detect
     from yolov9kit.loss.criterion import DetectionLoss
     from yolov9kit.machine import inspect_machine
     from yolov9kit.model.checkpoint import Checkpoint, convert, load, save
@@ -139,7 +140,8 @@ _HOMES = {
     "errors": ("KitError", "UsageError"),
     "download": ("fetch",),
     "infer.config": ("DetectConfig",),
-    "infer.predict": ("Detector", "detect", "reselect"),
+    "infer.choose": ("reselect",),
+    "infer.predict": ("Detector", "detect"),
     "loss.criterion": ("DetectionLoss",),
     "machine": ("inspect_machine",),
     "model.checkpoint": ("Checkpoint", "convert", "load", "save"),

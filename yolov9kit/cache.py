@@ -1,6 +1,8 @@
 """Where what can be made again is kept: one folder a user."""
 
 import os
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -13,3 +15,25 @@ def cache_folder() -> Path:
     """
     home = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(home) if os.path.isabs(home) else Path(os.path.expanduser("~/.cache"))) / "yolov9kit"
+
+
+def keep(path: Path, write: Callable[[Path], object], most: int) -> None:
+    """``write(file)``, then ``path`` is that file: whole or not at all, whoever else writes it at the same time.
+
+    Of the files of its kind in its folder the ``most`` newest stay. Where nothing can be written nothing is kept: what
+    lies here can be made again.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        os.close(handle)
+        try:
+            write(Path(name))
+            os.replace(name, path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+        files = sorted(path.parent.glob(f"*{path.suffix}"), key=lambda file: file.stat().st_mtime)
+        for old in files[:-most]:
+            old.unlink(missing_ok=True)
+    except OSError:
+        return

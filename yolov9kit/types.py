@@ -73,7 +73,11 @@ class LossParts(NamedTuple):
 
 @dataclass(frozen=True)
 class Timings:
-    """Milliseconds that one picture took. In a batch, preprocess, network and NMS are its even share."""
+    """Milliseconds that one picture took. In a batch, preprocess, network and NMS are its even share.
+
+    Where a GPU does everything in one recording (modes graph and compiled), ``network_ms`` is all of its time, copies,
+    letterbox and NMS included, and the two beside it are what the processor still does before and after.
+    """
 
     decode_ms: float = 0.0
     preprocess_ms: float = 0.0

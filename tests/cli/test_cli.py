@@ -133,6 +133,19 @@ def test_script_spellings_behind_detect(cli: Cli, lively_weights: Path, photos: 
     assert json.loads(Path("g.json").read_text())["settings"]["max_iou"] == 0.7
 
 
+def test_the_mode_is_said_and_changes_no_box(cli: Cli, lively_weights: Path, photos: Path) -> None:
+    words = [*small(lively_weights, photos), "--conf", 0.3, "--nosave"]
+    for mode, told in (("auto", "onnx chosen: faster than torch"), ("eager", "eager as asked")):
+        code, _, err = cli("detect", *words, "--mode", mode, "--json", f"{mode}.json")
+        assert code == 0 and told in err
+    auto, eager = (json.loads(Path(f"{mode}.json").read_text()) for mode in ("auto", "eager"))
+    assert (auto["settings"]["mode"], eager["settings"]["mode"]) == ("onnx", "eager")
+    for ours, theirs in zip(auto["images"], eager["images"], strict=True):
+        assert len(ours["detections"]) == len(theirs["detections"]) > 0
+    code, out, err = cli("detect", *words, "--mode", "graph")
+    assert code == 1 and out == "" and "mode graph: records work of an NVIDIA GPU" in err
+
+
 def test_both_half_and_bf16_is_an_error(cli: Cli, lively_weights: Path, photos: Path) -> None:
     code, out, err = cli("detect", *small(lively_weights, photos), "--half", "--bf16")
     assert code == 2 and out == "" and len(err.splitlines()) == 1 and "two precisions at once" in err

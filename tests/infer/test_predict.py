@@ -166,10 +166,12 @@ def test_what_cannot_be_had_is_refused(lively_weights: Path) -> None:
         Detector("nowhere.pt", "cpu")
 
 
-def test_values_that_are_not_finite_never_become_detections(lively_weights: Path) -> None:
-    broken = Detector(lively_weights, "cpu", image_size=64)
+@pytest.mark.parametrize("mode", ["eager", "onnx"])
+def test_values_that_are_not_finite_never_become_detections(lively_weights: Path, mode: str) -> None:
+    checkpoint = load(lively_weights)
     with torch.no_grad():
-        broken.runner.network.head.cls[0][-1].bias.fill_(float("nan"))  # type: ignore[index]
+        checkpoint.model.head.cls[0][-1].bias.fill_(float("nan"))  # type: ignore[index]
+    broken = Detector(checkpoint, "cpu", image_size=64, mode=mode)
     with pytest.raises(KitError, match="not finite in fp32"):
         broken.detect(np.zeros((64, 64, 3), np.uint8))
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from yolov9kit.device import choose_device, choose_precision
-from yolov9kit.infer.runner import EpilogueConv, _use_epilogues, make_runner
+from yolov9kit.infer.network import EpilogueConv, _use_epilogues
+from yolov9kit.infer.runner import make_runner
 from yolov9kit.kernels import bias_silu
 from yolov9kit.model.fuse import FusedConv, fuse
 from yolov9kit.model.yolov9 import yolov9
@@ -46,7 +47,7 @@ def test_bf16_is_bf16_up_to_the_head() -> None:
 def test_epilogues_change_no_number(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The surgery; the kernel itself is compared with its reference in tests/kernels."""
     monkeypatch.setattr(bias_silu, "bias_silu_", bias_silu.bias_silu_reference)
-    monkeypatch.setattr("yolov9kit.infer.runner.SMALL_MAP", small)
+    monkeypatch.setattr("yolov9kit.infer.network.SMALL_MAP", small)
     exact = fuse(yolov9("t", 2, "deployed"))
     network = copy.deepcopy(exact)
     _use_epilogues(network, exact)
@@ -71,7 +72,7 @@ def test_gpu_equals_cpu(
     cpu, gpu = choose_device("cpu"), choose_device("cuda")
     exact = make_runner(model, cpu, choose_precision("fp32", cpu))(images).main
     flags = torch.backends.cudnn.allow_tf32
-    monkeypatch.setattr("yolov9kit.infer.runner.SMALL_MAP", small)
+    monkeypatch.setattr("yolov9kit.infer.network.SMALL_MAP", small)
     fast = make_runner(model, gpu, choose_precision(precision, gpu))(images).main
     assert torch.backends.cudnn.allow_tf32 == flags
     for a, b in zip(fast, exact, strict=True):

@@ -28,7 +28,7 @@ SCRIPT_SPELLINGS = frozenset(
 
 
 def parser_of_detect() -> Parser:
-    from yolov9kit.infer.config import DetectConfig
+    from yolov9kit.infer.config import MODES, DetectConfig
 
     def about(field: str) -> str:
         info = DetectConfig.model_fields[field]
@@ -75,6 +75,12 @@ def parser_of_detect() -> Parser:
     )
     add("--device", default="auto", help="auto, cpu, 0, cuda:1, mps (default auto: a GPU if there is one)")
     add("--precision", choices=("auto", "fp32", "tf32", "fp16", "bf16"), help="(default fp32)")
+    add(
+        "--mode",
+        choices=MODES,
+        default="auto",
+        help="how the network is run (default auto: the fastest here)",
+    )
     add("--batch", "--batch-size", type=int, metavar="N", help=about("batch_size"))
     add("--project", type=Path, default=Path("runs/detect"), help="folder of results (default runs/detect)")
     add(
@@ -147,16 +153,20 @@ def run(words: list[str], script: bool) -> int:
     checkpoint = _load_with_names(args.weights[0], args.data)
     if args.classes:
         settings["classes"] = _class_numbers(args.classes, checkpoint.names)
-    detector = Detector(checkpoint, args.device, precision, **settings)
+    told = None if args.quiet else _told
+    detector = Detector(checkpoint, args.device, precision, mode=args.mode, progress=told, **settings)
     runner = detector.runner
     if not args.quiet:
-        print(f"{detector}: {runner.device.label}, {runner.precision.reason}", file=sys.stderr)
+        print(
+            f"{detector}: {runner.device.label}, {runner.precision.reason}; {runner.mode.name} {runner.mode.reason}",
+            file=sys.stderr,
+        )
         for note in checkpoint.report.notes:
             print(f"yolov9kit: {note}", file=sys.stderr)
     head = {
         "weights": args.weights[0],
         "settings": detector.config.model_dump(mode="json")
-        | {"device": runner.device.torch_name, "precision": runner.precision.label},
+        | {"device": runner.device.torch_name, "precision": runner.precision.label, "mode": runner.mode.name},
     }
     folder = run_folder(args.project, args.name, args.exist_ok)
     with ResultFolder(
@@ -174,6 +184,12 @@ def run(words: list[str], script: bool) -> int:
         scores=not args.hide_conf,
     ) as results:
         return _run_detector(detector, args, results)
+
+
+def _told(what: str, done: int, total: int) -> None:
+    """Work that is done once and takes long, when it starts."""
+    if done == 0:
+        print(f"yolov9kit: {what}, once", file=sys.stderr)
 
 
 def _is_old_spelling(word: str) -> bool:

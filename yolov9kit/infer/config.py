@@ -11,6 +11,9 @@ ImageSize = Annotated[
     int | tuple[int, int], Field(description="input size in pixels: one number, or height and width")
 ]
 
+MODES = ("auto", "eager", "graph", "compiled", "onnx")
+"""How a network may be run; see ``choose_mode``."""
+
 
 class DetectConfig(BaseModel):
     """How boxes are chosen. Frozen: to change settings, make another with ``changed``, which checks them."""
@@ -37,6 +40,11 @@ class DetectConfig(BaseModel):
     max_candidates: int = Field(
         default=3000, ge=1, description="most candidates of one picture, the best first"
     )
+
+    @property
+    def floor(self) -> float:
+        """The score under which nothing is looked at."""
+        return min(self.min_score, self.candidate_score) if self.keep_candidates else self.min_score
 
     @field_validator("image_size")
     @classmethod

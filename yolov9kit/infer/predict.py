@@ -1,24 +1,19 @@
 """Detection, the whole sentence: picture, letterbox, network, decode, NMS, back to picture pixels."""
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from yolov9kit.data.letterbox import Letterbox, clip, input_size, letterbox
 from yolov9kit.data.sources import Picture, open_source
 from yolov9kit.device import choose_device, choose_precision, memory_mib
-from yolov9kit.errors import KitError, PictureError, UsageError
-from yolov9kit.geometry import nms
+from yolov9kit.errors import PictureError, UsageError
 from yolov9kit.infer.config import DetectConfig
+from yolov9kit.infer.mode import choose_mode
 from yolov9kit.infer.runner import Runner, make_runner
+from yolov9kit.infer.way import Started, Way, way_of
 from yolov9kit.model.checkpoint import Checkpoint, load
-from yolov9kit.model.decode import decode
-from yolov9kit.types import Candidates, Detections, Failed, Timings
+from yolov9kit.types import Detections, Failed, ProgressCallback
 
 
 class Detector:
@@ -28,10 +23,13 @@ class Detector:
         weights: a weights file of any kind that ``load`` opens, or a ``Checkpoint``.
         device: ``auto``, ``cpu``, ``0``, ``cuda:1``, ``mps``.
         precision: ``fp32``, ``tf32``, ``fp16``, ``bf16`` or ``auto`` (the fastest that is native).
+        mode: ``eager``, ``graph``, ``compiled``, ``onnx`` or ``auto`` (see ``choose_mode``).
         config: settings for every call; single calls may change them by keyword.
+        progress: hears of what is done once and takes long (exporting, compiling).
 
     Raises:
-        CheckpointError, DeviceError, UsageError: see ``load``, ``choose_device``, ``choose_precision``.
+        CheckpointError, DeviceError, UsageError: see ``load``, ``choose_device``, ``choose_precision`` and
+            ``choose_mode``.
     """
 
     def __init__(
@@ -40,23 +38,32 @@ class Detector:
         device: str = "auto",
         precision: str = "fp32",
         config: DetectConfig | None = None,
+        mode: str = "auto",
+        progress: ProgressCallback | None = None,
         **settings: Any,
     ) -> None:
         self.config = (config or DetectConfig()).changed(**settings)
         chosen = choose_device(device)
         precise = choose_precision(precision, chosen)
+        moded = choose_mode(mode, chosen, precise)
         checkpoint = weights if isinstance(weights, Checkpoint) else load(weights)
         import torchvision.ops  # noqa: F401 - loaded now, or the first picture's NMS time would hold it
 
         self.names = checkpoint.names
-        self.runner: Runner = make_runner(checkpoint.model, chosen, precise)
+        self.runner: Runner = make_runner(checkpoint.model, chosen, precise, moded, progress)
+        self._way: Way = way_of(self.runner, self.names)
 
     def __repr__(self) -> str:
         network, runner = self.runner.network, self.runner
         return (
             f"Detector(YOLOv9-{network.size}, {len(self.names)} classes, {runner.device.torch_name}, "
-            f"{runner.precision.label})"
+            f"{runner.precision.label}, {runner.mode.name})"
         )
+
+    def close(self) -> None:
+        """Give back what recordings and sessions hold; the detector cannot be used afterwards."""
+        self._way.close()
+        self.runner.close()
 
     @property
     def memory_mib(self) -> float:
@@ -100,8 +107,8 @@ class Detector:
                     on_failure(item)
 
         # a live source shows each frame at once; a batch would hold it back
-        batch = 1 if opened.total is None else config.batch_size
-        return self._run(readable(), batch, config)
+        batch, ahead = (1, 1) if opened.total is None else (config.batch_size, self._way.ahead)
+        return self._run(_batches(readable(), batch), config, ahead)
 
     def _check(self, config: DetectConfig) -> None:
         wrong = [c for c in config.classes or () if not 0 <= c < len(self.names)]
@@ -112,33 +119,24 @@ class Detector:
             )
 
     def _run(
-        self, pictures: Iterator[Picture], batch_size: int, config: DetectConfig
+        self, batches: Iterator[list[Picture]], config: DetectConfig, ahead: int
     ) -> Iterator[tuple[Picture, Detections]]:
-        for batch in _batches(pictures, batch_size):
-            results = self._detect_batch(batch, config)
-            for result in results:  # let go of each picture at once: the next ones are read meanwhile
-                yield batch.pop(0), result
+        """``ahead``: how many batches may be under way when the first of them is waited for."""
+        waiting: deque[tuple[list[Picture], Started]] = deque()
+        largest = 0
+        for batch in batches:
+            largest = max(largest, len(batch))
+            waiting.append((batch, self._way.start(batch, config, largest)))
+            if len(waiting) >= ahead:
+                yield from _finished(*waiting.popleft())
+        while waiting:
+            yield from _finished(*waiting.popleft())
 
-    def _detect_batch(self, pictures: Sequence[Picture], config: DetectConfig) -> list[Detections]:
-        clock = _Clock(self.runner)
-        size = input_size(config.image_size)
-        boxed = [letterbox((p.pixels.shape[0], p.pixels.shape[1]), size) for p in pictures]
-        inputs = np.stack([box.apply(picture.pixels) for box, picture in zip(boxed, pictures, strict=True)])
-        images = torch.from_numpy(inputs).to(self.runner.device.torch_name).permute(0, 3, 1, 2)
-        preprocess_ms = clock.lap() / len(pictures)
-        outputs = self.runner(images)
-        network_ms = clock.lap() / len(pictures)
-        with torch.inference_mode():
-            found = _best_classes(outputs.main, _floor(config), self.runner.precision.name)
-        results = [
-            _finish(raw, box, picture, config, self.names)
-            for raw, box, picture in zip(found, boxed, pictures, strict=True)
-        ]
-        nms_ms = clock.lap() / len(pictures)
-        return [
-            replace(result, timings=Timings(picture.decode_ms, preprocess_ms, network_ms, nms_ms))
-            for result, picture in zip(results, pictures, strict=True)
-        ]
+
+def _finished(batch: list[Picture], started: Started) -> Iterator[tuple[Picture, Detections]]:
+    results = started()
+    for result in results:  # let go of each picture at once: the next ones are read meanwhile
+        yield batch.pop(0), result
 
 
 def detect(
@@ -147,63 +145,12 @@ def detect(
     *,
     device: str = "auto",
     precision: str = "fp32",
+    mode: str = "auto",
     failed: list[Failed] | None = None,
     **settings: Any,
 ) -> list[Detections]:
     """One call from weights and pictures to detections. For more than one call keep a ``Detector``."""
-    return Detector(weights, device, precision).detect(source, failed=failed, **settings)
-
-
-def reselect(
-    detections: Detections,
-    *,
-    min_score: float | None = None,
-    max_iou: float | None = None,
-    max_detections: int = 300,
-    classes: Iterable[int] | None = None,
-    agnostic: bool = False,
-) -> Detections:
-    """Other thresholds on the same picture without running the model: equal to detecting again with them.
-
-    Raises:
-        UsageError: the detections were made without ``keep_candidates``, the score lies below the candidates' floor,
-            or a threshold is out of range.
-    """
-    candidates = detections.candidates
-    if candidates is None:
-        raise UsageError("these detections kept no candidates: detect with keep_candidates=True")
-    defaults = DetectConfig()
-    score = defaults.min_score if min_score is None else min_score
-    if score < candidates.min_score:
-        raise UsageError(f"min_score {score}: the candidates were kept above {candidates.min_score}")
-    config = defaults.changed(
-        min_score=score,
-        max_iou=defaults.max_iou if max_iou is None else max_iou,
-        max_detections=max_detections,
-        classes=None if classes is None else tuple(classes),
-        agnostic=agnostic,
-    )
-    boxes, scores, labels = _select(
-        candidates.boxes, candidates.scores, candidates.labels, detections.picture_wh, config
-    )
-    return replace(detections, boxes=boxes, scores=scores, labels=labels)
-
-
-# ---------------------------------------------------------------------------------------------- parts
-
-
-class _Clock:
-    """Milliseconds since the last look, after the device has finished."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-        self._last = time.perf_counter()
-
-    def lap(self) -> float:
-        self._runner.synchronize()
-        now = time.perf_counter()
-        spent, self._last = (now - self._last) * 1000, now
-        return spent
+    return Detector(weights, device, precision, mode=mode).detect(source, failed=failed, **settings)
 
 
 MAX_HELD_BYTES = 96 * 2**20
@@ -222,89 +169,3 @@ def _batches(pictures: Iterator[Picture], size: int) -> Iterator[list[Picture]]:
         del picture  # or the largest picture would be held while the next one is decoded
     if batch:
         yield batch
-
-
-def _floor(config: DetectConfig) -> float:
-    return min(config.min_score, config.candidate_score) if config.keep_candidates else config.min_score
-
-
-def _best_classes(
-    maps: Sequence[torch.Tensor], min_score: float, precision: str
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Per picture: boxes (input pixels), scores and labels of the locations whose best class scores enough."""
-    boxes, scores = decode(maps)
-    best, labels = scores.max(dim=-1)
-    if not bool(torch.isfinite(boxes).all() & torch.isfinite(best).all()):
-        raise KitError(
-            f"the network gave values that are not finite in {precision}: "
-            + (
-                "its numbers exceed what fp16 can hold. Take bf16 or fp32."
-                if precision == "fp16"
-                else "the weights are damaged."
-            )
-        )
-    keep = best > min_score
-    rows = torch.cat((boxes, best[..., None], labels[..., None].float()), dim=-1)
-    counts = keep.sum(dim=1).tolist()
-    survivors = rows[keep].cpu().numpy()  # one transfer for the whole batch
-    parts = np.split(survivors, np.cumsum(counts)[:-1])
-    return [(part[:, :4], part[:, 4], part[:, 5].astype(np.int64)) for part in parts]
-
-
-def _finish(
-    raw: tuple[np.ndarray, np.ndarray, np.ndarray],
-    box: Letterbox,
-    picture: Picture,
-    config: DetectConfig,
-    names: tuple[str, ...],
-) -> Detections:
-    boxes, scores, labels = box.undo(raw[0]), raw[1], raw[2]
-    order = np.argsort(-scores, kind="stable")
-    boxes, scores, labels = boxes[order], scores[order], labels[order]
-    height, width = box.picture_hw
-    kept = None
-    if config.keep_candidates:
-        n = config.max_candidates
-        kept = Candidates(boxes[:n], scores[:n], labels[:n], _floor(config), cut=max(len(scores) - n, 0))
-    boxes, scores, labels = _select(boxes, scores, labels, (width, height), config)
-    return Detections(
-        boxes,
-        scores,
-        labels,
-        names,
-        (width, height),
-        picture.path,
-        picture.frame,
-        notes=picture.notes,
-        candidates=kept,
-    )
-
-
-def _select(
-    boxes: np.ndarray,
-    scores: np.ndarray,
-    labels: np.ndarray,
-    picture_wh: tuple[int, int],
-    config: DetectConfig,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Score, class and NMS; boxes are then held inside the picture, and those wholly in the padding fall away."""
-    keep = scores > config.min_score
-    if config.classes is not None:
-        keep &= np.isin(labels, config.classes)
-    boxes, scores, labels = boxes[keep], scores[keep], labels[keep]
-    inside = clip(boxes, (picture_wh[1], picture_wh[0]))
-    on_picture = (inside[:, 2] > inside[:, 0]) & (inside[:, 3] > inside[:, 1])
-    boxes, scores, labels, inside = (
-        boxes[on_picture],
-        scores[on_picture],
-        labels[on_picture],
-        inside[on_picture],
-    )
-    chosen = nms(
-        torch.from_numpy(np.ascontiguousarray(boxes)),
-        torch.from_numpy(np.ascontiguousarray(scores)),
-        torch.from_numpy(np.ascontiguousarray(labels)),
-        config.max_iou,
-        config.agnostic,
-    )[: config.max_detections].numpy()
-    return inside[chosen], scores[chosen], labels[chosen]

@@ -1,114 +1,128 @@
 """The speed seam: ``Runner(images) -> Outputs``, the same call and the same result whatever makes it fast."""
 
-import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
-from yolov9kit.device import Device, Precision, float32_math, synchronize
+from yolov9kit.cuda_graph import CaptureError
+from yolov9kit.device import Device, Precision, synchronize
+from yolov9kit.errors import KitError
+from yolov9kit.infer.compiled import Compiled
+from yolov9kit.infer.engine import Eager, Engine
+from yolov9kit.infer.graph_engine import GraphEngine
+from yolov9kit.infer.mode import Mode, choose_mode
+from yolov9kit.infer.network import network_for, uses_channels_last
+from yolov9kit.infer.onnx_engine import OnnxEngine, version
 from yolov9kit.kernels import bias_silu
-from yolov9kit.model.fuse import FusedConv, fuse
-from yolov9kit.model.yolov9 import YOLOv9, deployed
-from yolov9kit.types import Outputs, RawMaps
+from yolov9kit.model.yolov9 import YOLOv9
+from yolov9kit.types import Outputs, ProgressCallback
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Runner:
-    """A network, ready on its device in its precision. Calls change nothing, so threads may share one."""
+    """A network, ready on its device in its precision and its mode. Threads may share one.
+
+    ``mode.reason`` says why it runs so; where ``auto`` chose, it may come down to eager later, and says why.
+    """
 
     device: Device
     precision: Precision
+    mode: Mode
     network: YOLOv9 = field(repr=False)
+    _engine: Engine | None = field(repr=False)
+    recordable: Engine | None = field(default=None, repr=False)
+    """Prepared images to raw maps, as part of a larger recording; None where nothing is recorded."""
 
     @torch.inference_mode()
     def __call__(self, images: Tensor) -> Outputs:
-        """Images B x 3 x H x W, RGB, 0..1, float or uint8 0..255, on any device, to raw maps on ``device``."""
+        """Images B x 3 x H x W, RGB, 0..1, float or uint8 0..255, on any device, to raw maps on ``device``.
+
+        Raises:
+            KitError: the runner was closed.
+            CaptureError: mode ``graph`` was asked for by name and the network cannot be recorded.
+        """
+        if self._engine is None:
+            raise KitError("this runner is closed: make another")
+        prepared = self.prepared(images)
+        try:
+            return Outputs(self._engine(prepared), None)
+        except CaptureError as error:
+            if not self.mode.chosen:
+                raise
+            self._engine.close()
+            self._engine = Eager(self.network, self.device, self.precision)
+            self.mode, self.recordable = Mode("eager", f"chosen: {error}", chosen=True), None
+            return Outputs(self._engine(prepared), None)
+
+    def prepared(self, images: Tensor) -> Tensor:
+        """Images as the network takes them: on its device, 0..1, in its type and memory order."""
         images = images.to(self.device.torch_name, non_blocking=True)
         if images.dtype == torch.uint8:
             images = images.float() / 255  # divided in fp32, then rounded once
         images = images.to(self.precision.dtype)
-        if uses_channels_last(self.device, self.precision):
+        if self.mode.name != "onnx" and uses_channels_last(self.device, self.precision):
             images = images.contiguous(memory_format=torch.channels_last)
-        with float32_math(self.precision, self.device):
-            return self.network(images)
+        return images
+
+    def warm_up(self, batch: int, input_hw: tuple[int, int]) -> None:
+        """Do now what the first call of this shape would do: record, compile, choose algorithms."""
+        self(torch.zeros((batch, 3, *input_hw), dtype=torch.uint8))
+        self.synchronize()
 
     def synchronize(self) -> None:
         """Wait until the device has done everything, so that a clock can be read."""
         synchronize(self.device.torch_name)
 
+    def close(self) -> None:
+        """Give back what recordings and sessions hold. The runner cannot be called afterwards."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
 
-class FloatHead(nn.Module):
-    """The head of a bf16 network, computing in fp32 (TF32 where the hardware has it).
 
-    On 16 real boards the largest score difference from fp32 fell from 0.022 to 0.013 for one trained file and from
-    0.025 to 0.022 for another (H200; rows in tests/benchmarks).
+def make_runner(
+    model: YOLOv9,
+    device: Device,
+    precision: Precision,
+    mode: Mode | str = "eager",
+    progress: ProgressCallback | None = None,
+) -> Runner:
+    """A runner for the deployed, fused form of ``model``, which is left as it is.
+
+    ``progress`` hears of work that is done once and takes long: exporting, compiling.
+
+    Raises:
+        DeviceError, UsageError: see ``choose_mode``.
+        KitError: what the mode makes of the network gives other numbers.
     """
-
-    def __init__(self, head: nn.Module) -> None:
-        super().__init__()
-        self.head = head
-
-    def forward(self, levels: Sequence[Tensor]) -> RawMaps:
-        return self.head([level.float() for level in levels])
-
-
-SMALL_MAP = 2**21
-"""Elements under which two torch operations start faster than one Triton kernel saves: launches bound small batches."""
-
-
-class EpilogueConv(nn.Module):
-    """A FusedConv whose bias (kept in fp32) and SiLU are one kernel, where the map is large enough to gain from it."""
-
-    def __init__(self, fused: FusedConv, bias: Tensor) -> None:
-        super().__init__()
-        self.conv = fused.conv
-        self.conv.bias = None
-        self.bias = nn.Parameter(bias, requires_grad=False)
-        self.small_bias = nn.Parameter(bias.to(fused.conv.weight.dtype)[:, None, None], requires_grad=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.conv(x)
-        if y.numel() < SMALL_MAP:
-            return F.silu(y.add_(self.small_bias), inplace=True)
-        return bias_silu.bias_silu_(y, self.bias)
+    chosen = choose_mode(mode, device, precision) if isinstance(mode, str) else mode
+    progress = progress or _unheard
+    network = network_for(model, device, precision, epilogues=chosen.name != "compiled")
+    if chosen.name == "onnx":
+        engine, chosen = _onnx(network, device, precision, chosen, progress)
+        return Runner(device, precision, chosen, network, engine)
+    code: Engine = Eager(network, device, precision)
+    if chosen.name == "compiled":
+        code = Compiled(network, f"yolov9-{network.size}", device, precision, progress)
+    if chosen.name == "eager" or device.kind != "cuda":
+        return Runner(device, precision, chosen, network, code)
+    recordable = code if bias_silu.available() else None  # the ends of the larger recording are Triton's
+    return Runner(device, precision, chosen, network, GraphEngine(code, device, precision), recordable)
 
 
-def _use_epilogues(network: nn.Module, exact: nn.Module) -> None:
-    """Replace in place. ``exact`` is the same network in fp32, for biases that were not rounded."""
-    for name, child in network.named_children():
-        other = exact.get_submodule(name)
-        if isinstance(child, FusedConv) and isinstance(other, FusedConv) and isinstance(child.act, nn.SiLU):
-            assert other.conv.bias is not None  # for the type checker: fusing always makes one
-            network.add_module(
-                name, EpilogueConv(child, other.conv.bias.detach().to(child.conv.weight.device))
-            )
-        else:
-            _use_epilogues(child, other)
+def _unheard(what: str, done: int, total: int) -> None:
+    """Progress that nobody asked for."""
 
 
-def uses_channels_last(device: Device, precision: Precision) -> bool:
-    """Tensor cores (every precision but fp32) read channels-last without a copy; processors are faster with it too.
-
-    Only plain fp32 on a GPU is slower so: 101 against 79 ms for size s at batch 64 on an H200.
-    """
-    return device.kind == "cpu" or precision.name != "fp32"
-
-
-def make_runner(model: YOLOv9, device: Device, precision: Precision) -> Runner:
-    """A runner for the deployed, fused form of ``model``, which is left as it is."""
-    if model.form == "training":
-        model = deployed(model)
-    exact = fuse(model)
-    network = copy.deepcopy(exact).to(device.torch_name, precision.dtype)
-    if precision.name == "bf16":  # not rounded on the way: from the exact network
-        network.head = copy.deepcopy(exact.head).to(device.torch_name)
-    if uses_channels_last(device, precision):
-        network = network.to(memory_format=torch.channels_last)
-    if device.kind == "cuda" and bias_silu.available():
-        _use_epilogues(network, exact)
-    if precision.name == "bf16":
-        network.head = FloatHead(network.head)  # type: ignore[assignment]  # same call, same result type
-    return Runner(device, precision, network)
+def _onnx(
+    network: YOLOv9, device: Device, precision: Precision, mode: Mode, progress: ProgressCallback
+) -> tuple[Engine, Mode]:
+    try:
+        engine = OnnxEngine(network, progress)
+    except KitError as error:
+        if not mode.chosen:
+            raise
+        return Eager(network, device, precision), Mode("eager", f"chosen: {error}", chosen=True)
+    threads = f"{engine.threads} thread{'s' if engine.threads > 1 else ''}"
+    return engine, Mode("onnx", f"{mode.reason} (ONNX Runtime {version()}, {threads})", mode.chosen)

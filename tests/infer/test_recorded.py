@@ -1,0 +1,188 @@
+"""What one recording does is what is done step by step. On a processor the same sentence runs with the references."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from yolov9kit import Detections, Detector, load
+from yolov9kit.data.letterbox import letterbox
+from yolov9kit.device import choose_device, choose_precision
+from yolov9kit.errors import KitError
+from yolov9kit.infer import recorded, way
+from yolov9kit.infer.config import DetectConfig
+from yolov9kit.infer.recorded import Form, Kernels, Recorded, Sentence, Underway, fill, found, inputs_of
+from yolov9kit.infer.way import OneLaunch, Stepwise
+from yolov9kit.kernels.letterbox import letterbox_reference
+from yolov9kit.kernels.nms import nms_reference
+
+CPU = choose_device("cpu")
+FP32 = choose_precision("fp32", CPU)
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"classes": (1,)},
+    {"agnostic": True, "max_iou": 0.3},
+    {"min_score": 0.5, "max_detections": 4},
+    {"keep_candidates": True},
+    {"keep_candidates": True, "classes": (0, 2), "max_candidates": 20},
+]
+
+
+def letterboxed(pixels: Tensor, table: Tensor, out: Tensor) -> Tensor:
+    return out.copy_(letterbox_reference(pixels, table, (out.shape[2], out.shape[3]), out.dtype))
+
+
+REFERENCES = Kernels(letterboxed, nms_reference)
+
+
+class OnTheProcessor(Recorded):
+    """The same batches through the same sentence, run instead of recorded."""
+
+    def submit(self, pictures: Any, boxes: Any, config: DetectConfig, batch: int) -> Underway:
+        form = self._form(sum(picture.size for picture in pictures), boxes[0].input_hw, config, batch)
+        inputs = inputs_of(form, self._classes, "cpu")
+        fill(inputs, pictures, boxes, config)
+        with torch.inference_mode():
+            rows, counts = Sentence(self._network, form, self._device, self._precision, REFERENCES)(*inputs)
+        results = [found(row, count) for row, count in zip(rows.numpy(), counts.numpy(), strict=True)]
+
+        class Done(Underway):
+            def __init__(self) -> None:
+                pass
+
+            def result(self) -> tuple[list[recorded.Found], float]:
+                return results[: len(pictures)], 1.0
+
+        return Done()
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def one_launch(lively_weights: Path, monkeypatch: pytest.MonkeyPatch) -> Detector:
+    """A detector that goes the way of a GPU."""
+    monkeypatch.setattr(way, "Recorded", OnTheProcessor)
+    detector = Detector(lively_weights, "cpu", mode="eager", image_size=64, min_score=0.3)
+    detector.runner.recordable = detector.runner._engine
+    detector._way = OneLaunch(detector.runner, detector.names, Stepwise(detector.runner, detector.names))
+    return detector
+
+
+def assert_equal(ours: Detections, wanted: Detections, pixels: float = 0.0, score: float = 0.0) -> None:
+    assert (ours.path, ours.picture_wh, ours.notes) == (wanted.path, wanted.picture_wh, wanted.notes)
+    assert (ours.candidates is None) == (wanted.candidates is None)
+    pairs: list[tuple[Any, Any]] = [(ours, wanted)]
+    if ours.candidates is not None and wanted.candidates is not None:
+        assert (ours.candidates.min_score, ours.candidates.cut) == (
+            wanted.candidates.min_score,
+            wanted.candidates.cut,
+        )
+        pairs.append((ours.candidates, wanted.candidates))
+    for a, b in pairs:
+        np.testing.assert_allclose(a.boxes, b.boxes, atol=pixels, rtol=0)
+        np.testing.assert_allclose(a.scores, b.scores, atol=score, rtol=0)
+        np.testing.assert_array_equal(a.labels, b.labels)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_one_launch_equals_step_by_step(
+    one_launch: Detector, lively_weights: Path, photos: Path, settings: dict[str, Any]
+) -> None:
+    plain = Detector(lively_weights, "cpu", mode="eager", image_size=64, min_score=0.3)
+    wanted = plain.detect(photos, batch_size=5, **settings)
+    assert sum(map(len, wanted)) > 10
+    for a, b in zip(one_launch.detect(photos, batch_size=5, **settings), wanted, strict=True):
+        assert_equal(a, b)
+    # the last batch is not full: convolutions of another size differ in the last digits
+    for a, b in zip(one_launch.detect(photos, batch_size=2, **settings), wanted, strict=True):
+        assert_equal(a, b, pixels=1e-3, score=1e-5)
+
+
+def test_more_locations_than_fit_take_the_plain_way(
+    one_launch: Detector, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = one_launch.detect(photos)
+    monkeypatch.setattr(recorded, "SLOTS", 10)
+    monkeypatch.setattr(way, "SLOTS", 10)
+    for a, b in zip(one_launch.detect(photos), wanted, strict=True):
+        assert_equal(a, b, pixels=1e-3, score=1e-5)
+
+
+def test_numbers_that_are_not_finite_are_told(one_launch: Detector) -> None:
+    with torch.no_grad():
+        one_launch.runner.network.head.cls[0][-1].bias.fill_(float("nan"))  # type: ignore[index]
+    with pytest.raises(KitError, match="not finite in fp32"):
+        one_launch.detect(np.zeros((64, 64, 3), np.uint8))
+
+
+def test_a_form_is_used_again_where_a_batch_fits() -> None:
+    recordings = Recorded(lambda images: (images,) * 3, CPU, FP32, 3)
+    config = DetectConfig()
+    made = recordings._form(1000, (64, 64), config, 8)
+    assert made == Form(8, (64, 64), 1024, 300, True)
+    recordings._recordings[made] = ()  # type: ignore[assignment]
+    assert recordings._form(700, (64, 64), config, 8) == made
+    assert recordings._form(700, (64, 64), config, 3) == made
+    for other in (
+        recordings._form(1025, (64, 64), config, 8),
+        recordings._form(700, (64, 96), config, 8),
+        recordings._form(700, (64, 64), config, 1),
+        recordings._form(700, (64, 64), config.changed(keep_candidates=True), 8),
+        recordings._form(700, (64, 64), config.changed(max_detections=10), 8),
+    ):
+        assert other not in recordings._recordings
+
+
+def test_what_is_filled_in_is_the_batch_and_its_settings() -> None:
+    pictures = [np.full((2, 3, 3), 7, np.uint8), np.full((4, 1, 3), 9, np.uint8)]
+    boxes = [letterbox(picture.shape[:2], (32, 32)) for picture in pictures]  # type: ignore[arg-type]
+    form = Form(3, (32, 32), 64, 300, True)
+    inputs = inputs_of(form, 4, "cpu")
+    fill(inputs, pictures, boxes, DetectConfig(min_score=0.5, max_iou=0.25, agnostic=True, classes=(2, 0)))
+    assert inputs.pixels[:31].tolist() == [7] * 18 + [9] * 12 + [0]
+    assert inputs.limits.tolist() == [0.5, 0.25, 1]
+    assert inputs.classes.tolist() == [True, False, True, False]
+    assert inputs.table[2].eq(0).all() and inputs.table[1, 0] == 18
+    fill(inputs, pictures[:1], boxes[:1], DetectConfig(keep_candidates=True, classes=(1,)))
+    assert inputs.classes.all() and inputs.table[1].eq(0).all()
+    assert inputs.limits.tolist()[0] == pytest.approx(0.01)
+
+
+def test_results_do_not_change_when_the_memory_is_written_again() -> None:
+    rows = np.arange(12, dtype=np.float32).reshape(2, 6)
+    one = found(rows, np.array([2, 5, 1]))
+    kept = copy.deepcopy(one)
+    rows[:] = 0
+    assert np.array_equal(one.boxes, kept.boxes) and one.located == 5 and one.finite
+
+
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+
+
+@pytest.mark.gpu
+@on_gpu
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_the_recording_equals_step_by_step_on_the_gpu(
+    lively_weights: Path, photos: Path, mode: str, settings: dict[str, Any]
+) -> None:
+    fast = Detector(lively_weights, "cuda", mode=mode, image_size=64, min_score=0.3)
+    assert isinstance(fast._way, OneLaunch)
+    plain = Detector(load(lively_weights), "cuda", mode="eager", image_size=64, min_score=0.3)
+    for batch in (5, 2, 5):
+        for a, b in zip(
+            fast.detect(photos, batch_size=batch, **settings),
+            plain.detect(photos, batch_size=batch, **settings),
+            strict=True,
+        ):
+            assert abs(len(a) - len(b)) <= 1
+            if len(a) == len(b):
+                np.testing.assert_allclose(np.sort(a.scores), np.sort(b.scores), atol=1e-2)
+    fast.close()
+    with pytest.raises(KitError, match="closed"):
+        fast.detect(photos)

@@ -1,0 +1,264 @@
+"""The whole sentence on a GPU: stored pixels to final boxes in one recording, and one copy each way.
+
+What happens is what ``predict`` does step by step, and the boxes are the same; only nobody waits in between.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from yolov9kit.cuda_graph import Captured, capture
+from yolov9kit.data.letterbox import Letterbox
+from yolov9kit.device import Device, Precision, float32_math
+from yolov9kit.infer.config import DetectConfig
+from yolov9kit.infer.graph_engine import LEAST_FILLED
+from yolov9kit.infer.network import uses_channels_last
+from yolov9kit.kernels.candidates import best_locations
+from yolov9kit.kernels.letterbox import Placement, interleaved, letterbox_, letterbox_table, undo
+from yolov9kit.kernels.nms import nms
+from yolov9kit.model.decode import decode
+from yolov9kit.types import RawMaps
+
+Network = Callable[[Tensor], RawMaps]
+"""Prepared images to raw maps, never waiting for the device."""
+
+SLOTS = 2048
+"""Locations of one picture that reach NMS, the best first. Where there are more, the picture takes the plain way."""
+
+MAX_FORMS = 6
+"""Recordings that are kept at a time; the one used longest ago goes first."""
+
+IN_FLIGHT = 2
+"""Batches under way at a time: while the GPU works on one, the next is put together."""
+
+
+class Form(NamedTuple):
+    """What a recording is made for: batches of at most ``batch`` pictures and ``room`` bytes of pixels."""
+
+    batch: int
+    input_hw: tuple[int, int]
+    room: int
+    rows: int
+    suppress: bool
+
+
+class Kernels(NamedTuple):
+    """The two ends of the recording; tests put in their references."""
+
+    letterbox: Callable[[Tensor, Tensor, Tensor], Tensor] = letterbox_
+    nms: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = nms
+
+
+class Found(NamedTuple):
+    """Of one picture, by falling score: boxes in picture pixels, scores, labels. ``located``: how many locations
+    scored enough, of which ``SLOTS`` fit; ``finite``: whether the network gave numbers at all."""
+
+    boxes: np.ndarray
+    scores: np.ndarray
+    labels: np.ndarray
+    located: int
+    finite: bool
+
+
+class Sentence:
+    """Letterbox, network, decoding, choice and NMS for one form, as a call from tensors to tensors."""
+
+    def __init__(self, network: Network, form: Form, device: Device, precision: Precision, kernels: Kernels):
+        self._network, self._form, self._kernels, self._dtype = network, form, kernels, precision.dtype
+        last = uses_channels_last(device, precision)
+        self._order = torch.channels_last if last else torch.contiguous_format
+
+    def __call__(
+        self, pixels: Tensor, table: Tensor, limits: Tensor, classes: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """See ``Inputs``.
+
+        Returns:
+            B x rows x 6 float32: box, score and label; and B x 3 int64: filled rows, locations found, finite.
+        """
+        form = self._form
+        out = torch.empty(
+            (form.batch, 3, *form.input_hw),
+            dtype=self._dtype,
+            device=pixels.device,
+            memory_format=self._order,
+        )
+        boxes, scores = decode(self._network(self._kernels.letterbox(pixels, table, out)))
+        chosen = best_locations(boxes, scores, limits[0], SLOTS, classes)
+        moved, held, seen = undo(chosen.boxes, table)
+        keep = chosen.valid
+        if form.suppress:
+            keep = self._kernels.nms(moved, chosen.labels, keep & seen, limits[1], limits[2] > 0)
+        corners = held if form.suppress else moved
+        rows = torch.cat((corners, chosen.scores[..., None], chosen.labels[..., None].float()), dim=-1)
+        first = keep.byte().sort(dim=1, descending=True, stable=True).indices[:, : form.rows]
+        rows = rows.gather(1, first[..., None].expand(-1, -1, 6))
+        filled = keep.sum(dim=1).clamp(max=form.rows)
+        return rows, torch.stack((filled, chosen.found, chosen.finite.long()), dim=1)
+
+
+class Inputs(NamedTuple):
+    """What goes into the sentence: ``room`` bytes of pixels; the table, see ``letterbox_table``; least score, largest
+    IoU and agnostic (0 or 1); and which of the C classes are wanted."""
+
+    pixels: Tensor
+    table: Tensor
+    limits: Tensor
+    classes: Tensor
+
+
+@dataclass(eq=False)
+class Staging:
+    """Page-locked memory of one batch: copies from and to it run beside the processor's work."""
+
+    inputs: Inputs
+    rows: Tensor
+    counts: Tensor
+    started: torch.cuda.Event
+    ended: torch.cuda.Event
+
+
+@dataclass(eq=False)
+class Underway:
+    """A batch that the GPU works on."""
+
+    staging: Staging
+    pictures: int
+    free: list[Staging]
+
+    def result(self) -> tuple[list[Found], float]:
+        """Waits for the device. What was found on each picture, and the milliseconds that the GPU took."""
+        self.staging.ended.synchronize()
+        spent = self.staging.started.elapsed_time(self.staging.ended)
+        rows, counts = self.staging.rows.numpy(), self.staging.counts.numpy()
+        results = [found(rows[i], counts[i]) for i in range(self.pictures)]
+        self.free.append(self.staging)
+        return results, spent
+
+
+def found(rows: np.ndarray, counts: np.ndarray) -> Found:
+    filled, located, finite = (int(number) for number in counts)
+    taken = rows[:filled].copy()  # the memory is written again by a later batch
+    return Found(taken[:, :4], taken[:, 4], taken[:, 5].astype(np.int64), located, bool(finite))
+
+
+class Recorded:
+    """The recordings of one network. Threads may share it; each batch waits for its turn.
+
+    Args:
+        network: prepared images to raw maps; never waits for the device.
+        classes: C.
+    """
+
+    def __init__(self, network: Network, device: Device, precision: Precision, classes: int) -> None:
+        self._network, self._device, self._precision, self._classes = network, device, precision, classes
+        self._lock = threading.Lock()
+        # with the staging memory that nobody uses now; the recording used last is at the end
+        self._recordings: dict[Form, tuple[Captured, list[Staging]]] = {}
+        self._pool: Any = None
+
+    def submit(
+        self, pictures: Sequence[np.ndarray], boxes: Sequence[Letterbox], config: DetectConfig, batch: int
+    ) -> Underway:
+        """Send a batch on its way and return at once.
+
+        Args:
+            pictures: H0 x W0 x 3 uint8, at most ``batch`` of them.
+            boxes: how each lies in the input; all inputs have one size.
+        """
+        with self._lock, torch.cuda.device(self._device.torch_name):
+            used = sum(picture.size for picture in pictures)
+            form = self._form(used, boxes[0].input_hw, config, batch)
+            captured, free = (
+                self._recordings.pop(form) if form in self._recordings else (self._record(form), [])
+            )
+            self._recordings[form] = captured, free
+            staging = free.pop() if free else _staging(form, self._classes)
+            fill(staging.inputs, pictures, boxes, config)
+            target = Inputs(*captured.inputs)
+            staging.started.record()
+            target.pixels[:used].copy_(staging.inputs.pixels[:used], non_blocking=True)
+            for place, values in zip(target[1:], staging.inputs[1:], strict=True):
+                place.copy_(values, non_blocking=True)
+            captured.graph.replay()
+            rows, counts = captured.outputs
+            staging.rows.copy_(rows, non_blocking=True)
+            staging.counts.copy_(counts, non_blocking=True)
+            staging.ended.record()
+            return Underway(staging, len(pictures), free)
+
+    def close(self) -> None:
+        """Drop the recordings and give their memory back."""
+        with self._lock:
+            self._recordings.clear()
+            self._pool = None
+        with torch.cuda.device(self._device.torch_name):
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+
+    def _form(self, used: int, input_hw: tuple[int, int], config: DetectConfig, batch: int) -> Form:
+        rows = SLOTS if config.keep_candidates else min(config.max_detections, SLOTS)
+        room = 1 << max(used - 1, 1).bit_length()
+        wanted = Form(batch, input_hw, room, rows, not config.keep_candidates)
+        fitting = [
+            form
+            for form in self._recordings
+            if form[1:2] + form[3:] == wanted[1:2] + wanted[3:]
+            and batch <= form.batch <= LEAST_FILLED * batch
+            and form.room >= room
+        ]
+        return min(fitting, default=wanted)
+
+    def _record(self, form: Form) -> Captured:
+        while len(self._recordings) >= MAX_FORMS:
+            self._recordings.pop(next(iter(self._recordings)))
+        if self._pool is None:  # one for all: they run one after the other, and what they give is copied
+            self._pool = torch.cuda.graph_pool_handle()
+        sentence = Sentence(self._network, form, self._device, self._precision, Kernels())
+        examples = inputs_of(form, self._classes, self._device.torch_name)
+        with torch.inference_mode(), float32_math(self._precision, self._device):
+            return capture(sentence, examples, pool=self._pool)
+
+
+def inputs_of(form: Form, classes: int, device: str) -> Inputs:
+    """Those of a batch of gray pictures."""
+    return Inputs(
+        torch.zeros(form.room, dtype=torch.uint8, device=device),
+        letterbox_table([], form.room, form.batch).to(device),
+        torch.tensor((0.25, 0.7, 0.0), device=device),
+        torch.ones(classes, dtype=torch.bool, device=device),
+    )
+
+
+def _staging(form: Form, classes: int) -> Staging:
+    return Staging(
+        Inputs(*(tensor.pin_memory() for tensor in inputs_of(form, classes, "cpu"))),
+        torch.zeros(form.batch, form.rows, 6).pin_memory(),
+        torch.zeros(form.batch, 3, dtype=torch.int64).pin_memory(),
+        torch.cuda.Event(enable_timing=True),
+        torch.cuda.Event(enable_timing=True),
+    )
+
+
+def fill(
+    inputs: Inputs, pictures: Sequence[np.ndarray], boxes: Sequence[Letterbox], config: DetectConfig
+) -> None:
+    """Put a batch and its settings there."""
+    target = inputs.pixels.numpy()
+    placements, offset = [], 0
+    for picture, box in zip(pictures, boxes, strict=True):
+        target[offset : offset + picture.size] = picture.reshape(-1)
+        strides = interleaved(box.picture_hw)
+        placements.append(Placement(offset, strides, box.picture_hw, box.inner_hw, box.pad_xy))
+        offset += picture.size
+    inputs.table.copy_(letterbox_table(placements, len(target), len(inputs.table)))
+    inputs.limits.copy_(torch.tensor((config.floor, config.max_iou, float(config.agnostic))))
+    every = config.keep_candidates or config.classes is None
+    inputs.classes.fill_(every)
+    if not every:
+        inputs.classes[list(config.classes or ())] = True
