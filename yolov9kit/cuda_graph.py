@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,6 +17,13 @@ class CaptureError(KitError):
     """What was to be recorded does something that a recording cannot hold, and what that is."""
 
 
+@runtime_checkable
+class Recording(Protocol):
+    """A ``torch.cuda.CUDAGraph``."""
+
+    def replay(self) -> None: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Captured:
     """``captured(*tensors)`` copies the tensors into the recorded inputs and replays; returns the recorded outputs.
@@ -25,7 +32,7 @@ class Captured:
     read where they lie, so weights that are changed in place take effect.
     """
 
-    graph: torch.cuda.CUDAGraph = field(repr=False)
+    graph: Recording = field(repr=False)
     inputs: tuple[Tensor, ...] = field(repr=False)
     outputs: Any = field(repr=False)
 

@@ -1,6 +1,8 @@
 """What one recording does is what is done step by step. On a processor the same sentence runs with the references."""
 
 import copy
+import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,14 @@ import torch
 from torch import Tensor
 
 from yolov9kit import Detections, Detector, load
+from yolov9kit.cuda_graph import Captured, CaptureError
 from yolov9kit.data.letterbox import letterbox
 from yolov9kit.device import choose_device, choose_precision
 from yolov9kit.errors import KitError
 from yolov9kit.infer import recorded, way
 from yolov9kit.infer.config import DetectConfig
-from yolov9kit.infer.recorded import Form, Kernels, Recorded, Sentence, Underway, fill, found, inputs_of
+from yolov9kit.infer.mode import Mode
+from yolov9kit.infer.recorded import Form, Kernels, Recorded, fill, found, inputs_of
 from yolov9kit.infer.way import OneLaunch, Stepwise
 from yolov9kit.kernels.letterbox import letterbox_reference
 from yolov9kit.kernels.nms import nms_reference
@@ -39,34 +43,55 @@ def letterboxed(pixels: Tensor, table: Tensor, out: Tensor) -> Tensor:
 REFERENCES = Kernels(letterboxed, nms_reference)
 
 
-class OnTheProcessor(Recorded):
-    """The same batches through the same sentence, run instead of recorded."""
+class Event:
+    """Nothing is ever under way on a processor."""
 
-    def submit(self, pictures: Any, boxes: Any, config: DetectConfig, batch: int) -> Underway:
-        form = self._form(sum(picture.size for picture in pictures), boxes[0].input_hw, config, batch)
-        inputs = inputs_of(form, self._classes, "cpu")
-        fill(inputs, pictures, boxes, config)
-        with torch.inference_mode():
-            rows, counts = Sentence(self._network, form, self._device, self._precision, REFERENCES)(*inputs)
-        results = [found(row, count) for row, count in zip(rows.numpy(), counts.numpy(), strict=True)]
+    def __init__(self, enable_timing: bool = False) -> None: ...
 
-        class Done(Underway):
-            def __init__(self) -> None:
-                pass
+    def record(self, stream: object = None) -> None: ...
 
-            def result(self) -> tuple[list[recorded.Found], float]:
-                return results[: len(pictures)], 1.0
+    def synchronize(self) -> None: ...
 
-        return Done()
+    def elapsed_time(self, end_event: object) -> float:
+        return 1.0
 
-    def close(self) -> None:
-        pass
+
+class Graph:
+    """Does again what was to be recorded, into the same outputs."""
+
+    def __init__(self, function: Any, inputs: Any, outputs: Any) -> None:
+        self._function, self._inputs, self._outputs = function, inputs, outputs
+
+    def replay(self) -> None:
+        for place, values in zip(self._outputs, self._function(*self._inputs), strict=True):
+            place.copy_(values)
+
+
+def on_the_processor(function: Any, examples: Any, pool: object) -> Captured:
+    inputs = tuple(example.clone() for example in examples)
+    outputs = function(*inputs)
+    return Captured(Graph(function, inputs, outputs), inputs, outputs)
 
 
 @pytest.fixture
-def one_launch(lively_weights: Path, monkeypatch: pytest.MonkeyPatch) -> Detector:
+def no_gpu_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of a GPU on a processor: references for kernels, and repeating for replaying."""
+    monkeypatch.setattr(recorded, "capture", on_the_processor)
+    monkeypatch.setattr(recorded, "Kernels", lambda: REFERENCES)
+    for name, stand_in in (
+        ("Event", Event),
+        ("device", lambda _: nullcontext()),
+        ("graph_pool_handle", object),
+    ):
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+    for name in ("synchronize", "empty_cache"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(Tensor, "pin_memory", Tensor.clone)
+
+
+@pytest.fixture
+def one_launch(lively_weights: Path, no_gpu_is_needed: None) -> Detector:
     """A detector that goes the way of a GPU."""
-    monkeypatch.setattr(way, "Recorded", OnTheProcessor)
     detector = Detector(lively_weights, "cpu", mode="eager", image_size=64, min_score=0.3)
     detector.runner.recordable = detector.runner._engine
     detector._way = OneLaunch(detector.runner, detector.names, Stepwise(detector.runner, detector.names))
@@ -109,6 +134,62 @@ def test_more_locations_than_fit_take_the_plain_way(
     wanted = one_launch.detect(photos)
     monkeypatch.setattr(recorded, "SLOTS", 10)
     monkeypatch.setattr(way, "SLOTS", 10)
+    for a, b in zip(one_launch.detect(photos), wanted, strict=True):
+        assert_equal(a, b, pixels=1e-3, score=1e-5)
+
+
+def test_recordings_and_staging_are_used_again_and_given_back(one_launch: Detector, photos: Path) -> None:
+    assert isinstance(one_launch._way, OneLaunch) and one_launch._way._recorded is not None
+    recordings = one_launch._way._recorded._recordings
+    for _ in range(3):
+        one_launch.detect(photos, batch_size=1)
+    assert all(1 <= len(free) <= 2 for _, free in recordings.values())  # two batches are under way at a time
+    assert len(recordings) <= 4  # pictures of different sizes, in rooms of powers of two
+    one_launch.close()
+    assert not recordings
+    with pytest.raises(KitError, match="closed"):
+        one_launch.detect(photos)
+
+
+def test_a_stream_that_is_left_half_way_disturbs_no_other(one_launch: Detector, photos: Path) -> None:
+    wanted = one_launch.detect(photos, batch_size=2)
+    for _ in range(3):
+        next(one_launch.stream(photos, batch_size=2))
+    for a, b in zip(one_launch.detect(photos, batch_size=2), wanted, strict=True):
+        assert_equal(a, b)
+
+
+def test_threads_share_one(one_launch: Detector, photos: Path) -> None:
+    wanted = one_launch.detect(photos, batch_size=2)
+    found_by: dict[int, list[Detections]] = {}
+
+    def work(number: int) -> None:
+        found_by[number] = one_launch.detect(photos, batch_size=2)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        for a, b in zip(found_by[number], wanted, strict=True):
+            assert_equal(a, b)
+
+
+def test_where_auto_chose_and_nothing_can_be_recorded_it_goes_step_by_step(
+    one_launch: Detector, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = one_launch.detect(photos)
+    assert isinstance(one_launch._way, OneLaunch) and one_launch._way._recorded is not None
+    one_launch._way._recorded._recordings.clear()
+
+    def refused(*_: object, **__: object) -> None:
+        raise CaptureError("cannot be recorded as a CUDA graph: a planted reason")
+
+    monkeypatch.setattr(recorded, "capture", refused)
+    with pytest.raises(CaptureError):
+        one_launch.detect(photos)
+    one_launch.runner.mode = Mode("graph", "chosen: a test", chosen=True)
     for a, b in zip(one_launch.detect(photos), wanted, strict=True):
         assert_equal(a, b, pixels=1e-3, score=1e-5)
 

@@ -114,13 +114,16 @@ class Inputs(NamedTuple):
 
 @dataclass(eq=False)
 class Staging:
-    """Page-locked memory of one batch: copies from and to it run beside the processor's work."""
+    """Page-locked memory of one batch: copies from and to it run beside the processor's work.
+
+    ``started`` and ``ended`` are CUDA events around everything that the GPU does for it.
+    """
 
     inputs: Inputs
     rows: Tensor
     counts: Tensor
-    started: torch.cuda.Event
-    ended: torch.cuda.Event
+    started: Any
+    ended: Any
 
 
 @dataclass(eq=False)
@@ -162,6 +165,7 @@ class Recorded:
         self._recordings: dict[Form, tuple[Captured, list[Staging]]] = {}
         self._pool: Any = None
 
+    @torch.inference_mode()  # the recorded inputs were made in it
     def submit(
         self, pictures: Sequence[np.ndarray], boxes: Sequence[Letterbox], config: DetectConfig, batch: int
     ) -> Underway:
@@ -178,7 +182,7 @@ class Recorded:
                 self._recordings.pop(form) if form in self._recordings else (self._record(form), [])
             )
             self._recordings[form] = captured, free
-            staging = free.pop() if free else _staging(form, self._classes)
+            staging = free.pop() if free else _staging(form, self._classes, captured)
             fill(staging.inputs, pictures, boxes, config)
             target = Inputs(*captured.inputs)
             staging.started.record()
@@ -221,7 +225,7 @@ class Recorded:
             self._pool = torch.cuda.graph_pool_handle()
         sentence = Sentence(self._network, form, self._device, self._precision, Kernels())
         examples = inputs_of(form, self._classes, self._device.torch_name)
-        with torch.inference_mode(), float32_math(self._precision, self._device):
+        with float32_math(self._precision, self._device):
             return capture(sentence, examples, pool=self._pool)
 
 
@@ -235,11 +239,12 @@ def inputs_of(form: Form, classes: int, device: str) -> Inputs:
     )
 
 
-def _staging(form: Form, classes: int) -> Staging:
+def _staging(form: Form, classes: int, captured: Captured) -> Staging:
+    rows, counts = captured.outputs  # fewer rows than asked for, where a picture has fewer locations
     return Staging(
         Inputs(*(tensor.pin_memory() for tensor in inputs_of(form, classes, "cpu"))),
-        torch.zeros(form.batch, form.rows, 6).pin_memory(),
-        torch.zeros(form.batch, 3, dtype=torch.int64).pin_memory(),
+        torch.empty_like(rows, device="cpu").pin_memory(),
+        torch.empty_like(counts, device="cpu").pin_memory(),
         torch.cuda.Event(enable_timing=True),
         torch.cuda.Event(enable_timing=True),
     )
