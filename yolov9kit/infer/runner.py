@@ -42,18 +42,27 @@ class Runner:
             KitError: the runner was closed.
             CaptureError: mode ``graph`` was asked for by name and the network cannot be recorded.
         """
-        if self._engine is None:
-            raise KitError("this runner is closed: make another")
+        engine = self.engine()
         prepared = self.prepared(images)
         try:
-            return Outputs(self._engine(prepared), None)
+            return Outputs(engine(prepared), None)
         except CaptureError as error:
             if not self.mode.chosen:
                 raise
-            self._engine.close()
-            self._engine = Eager(self.network, self.device, self.precision)
+            engine.close()
+            self._engine = engine = Eager(self.network, self.device, self.precision)
             self.mode, self.recordable = Mode("eager", f"chosen: {error}", chosen=True), None
-            return Outputs(self._engine(prepared), None)
+            return Outputs(engine(prepared), None)
+
+    def engine(self) -> Engine:
+        """What runs the network.
+
+        Raises:
+            KitError: the runner was closed.
+        """
+        if self._engine is None:
+            raise KitError("this runner is closed: make another")
+        return self._engine
 
     def prepared(self, images: Tensor) -> Tensor:
         """Images as the network takes them: on its device, 0..1, in its type and memory order."""

@@ -102,6 +102,7 @@ class OneLaunch:
     def start(self, pictures: Sequence[Picture], config: DetectConfig, largest: int) -> Started:
         if self._recorded is None:
             return self._stepwise.start(pictures, config, largest)
+        self._runner.engine()  # a closed one records nothing any more
         begin = time.perf_counter()
         boxed = placed(pictures, config)
         try:
