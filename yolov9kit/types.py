@@ -137,6 +137,11 @@ class Picture:
     decode_ms: float = 0.0
     video_fps: float | None = None
 
+    @property
+    def hw(self) -> tuple[int, int]:
+        """Height and width in pixels."""
+        return self.pixels.shape[0], self.pixels.shape[1]
+
 
 @dataclass(frozen=True, eq=False)
 class Candidates:

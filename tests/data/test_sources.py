@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from yolov9kit.data.sources import Picture, Source, open_source
+from yolov9kit.data.sources import Picture, PictureFile, Sequential, Source, open_source, read_picture
 from yolov9kit.errors import KitError, PictureError, UsageError
 from yolov9kit.types import Failed
 
@@ -648,3 +648,38 @@ def test_bgr_changes_arrays_only(make_picture: MakePicture) -> None:
     blue_first = np.full((4, 4, 3), (0, 0, 200), np.uint8)
     mixed = ["a.png", blue_first, Image.new("RGB", (4, 4), (200, 0, 0))]
     assert [level(picture) for picture in read(mixed, bgr=True)] == [200, 200, 200]
+
+
+# --- parts
+
+
+def test_parts_tell_what_can_be_read_apart(make_picture: MakePicture, make_video: MakeVideo) -> None:
+    make_picture("f/a.png")
+    make_video("f/b.avi")
+    source = open_source(["f", "f/a.png", np.zeros((4, 4, 3), np.uint8), "nowhere.jpg", 0])
+    file, video, again, memory, failed, camera = source.parts()
+    assert file == again == PictureFile(Path("f/a.png"))
+    assert [isinstance(part, Sequential) and part.ahead for part in (video, memory, camera)] == [
+        *(True, False, False)
+    ]
+    assert isinstance(failed, Failed) and "no such file" in failed.error
+
+
+def test_nothing_is_opened_before_its_turn(
+    monkeypatch: pytest.MonkeyPatch, make_picture: MakePicture
+) -> None:
+    make_picture("a.png")
+    source = open_source(["a.png", "a.png"])
+    monkeypatch.setattr("yolov9kit.data.sources.read_picture", None)  # whoever calls it fails
+    assert len(list(source.parts())) == len(list(source.parts())) == 2
+    with pytest.raises(TypeError):
+        next(source.pictures())
+
+
+def test_a_picture_is_read_in_any_thread_with_its_own_time(make_picture: MakePicture) -> None:
+    picture = read_picture(make_picture("a.png", level=30))
+    assert isinstance(picture, Picture) and level(picture) == 30 and picture.decode_ms > 0
+    sizes: list[tuple[int, int]] = []
+    read_picture(make_picture("b.png", size=(9, 5)), lambda width, height: sizes.append((width, height)))
+    failed = read_picture(Path("nowhere.png"), lambda width, height: sizes.append((width, height)))
+    assert sizes == [(9, 5)] and isinstance(failed, Failed) and failed.path == "nowhere.png"

@@ -9,19 +9,30 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
-from yolov9kit import Detections, Detector, load
+from yolov9kit import Detections, Detector, Failed, load
 from yolov9kit.cuda_graph import Captured, CaptureError
+from yolov9kit.data.gpu_jpeg import GpuJpegDecoder, JpegEngine
 from yolov9kit.data.letterbox import letterbox
 from yolov9kit.device import choose_device, choose_precision
 from yolov9kit.errors import KitError
 from yolov9kit.infer import recorded, way
 from yolov9kit.infer.config import DetectConfig
 from yolov9kit.infer.mode import Mode
-from yolov9kit.infer.recorded import Form, Kernels, Recorded, fill, found, inputs_of
+from yolov9kit.infer.recorded import (
+    Form,
+    Kernels,
+    Recorded,
+    Settings,
+    copy_pixels,
+    found,
+    inputs_of,
+    set_up,
+)
 from yolov9kit.infer.way import OneLaunch, Stepwise
-from yolov9kit.kernels.letterbox import letterbox_reference
+from yolov9kit.kernels.letterbox import interleaved, letterbox_reference, planar
 from yolov9kit.kernels.nms import nms_reference
 
 CPU = choose_device("cpu")
@@ -219,19 +230,55 @@ def test_a_form_is_used_again_where_a_batch_fits() -> None:
         assert other not in recordings._recordings
 
 
-def test_what_is_filled_in_is_the_batch_and_its_settings() -> None:
+def test_what_is_set_up_is_the_batch_and_its_settings() -> None:
     pictures = [np.full((2, 3, 3), 7, np.uint8), np.full((4, 1, 3), 9, np.uint8)]
     boxes = [letterbox(picture.shape[:2], (32, 32)) for picture in pictures]  # type: ignore[arg-type]
-    form = Form(3, (32, 32), 64, 300, True)
-    inputs = inputs_of(form, 4, "cpu")
-    fill(inputs, pictures, boxes, DetectConfig(min_score=0.5, max_iou=0.25, agnostic=True, classes=(2, 0)))
-    assert inputs.pixels[:31].tolist() == [7] * 18 + [9] * 12 + [0]
-    assert inputs.limits.tolist() == [0.5, 0.25, 1]
-    assert inputs.classes.tolist() == [True, False, True, False]
-    assert inputs.table[2].eq(0).all() and inputs.table[1, 0] == 18
-    fill(inputs, pictures[:1], boxes[:1], DetectConfig(keep_candidates=True, classes=(1,)))
-    assert inputs.classes.all() and inputs.table[1].eq(0).all()
-    assert inputs.limits.tolist()[0] == pytest.approx(0.01)
+    pixels, *rest = inputs_of(Form(3, (32, 32), 64, 300, True), 4, "cpu")
+    settings = Settings(*rest)
+    copy_pixels(pictures, torch.zeros(64, dtype=torch.uint8)[:30], pixels[:30])
+    assert pixels[:31].tolist() == [7] * 18 + [9] * 12 + [0]
+    config = DetectConfig(min_score=0.5, max_iou=0.25, agnostic=True, classes=(2, 0))
+    set_up(settings, boxes, interleaved, 64, config)
+    assert settings.limits.tolist() == [0.5, 0.25, 1]
+    assert settings.classes.tolist() == [True, False, True, False]
+    assert settings.table[2].eq(0).all() and settings.table[1, :4].tolist() == [18, 3, 3, 1]
+    set_up(settings, boxes[:1], planar, 64, DetectConfig(keep_candidates=True, classes=(1,)))
+    assert settings.classes.all() and settings.table[1].eq(0).all()
+    assert settings.table[0, :4].tolist() == [0, 3, 1, 6]
+    assert settings.limits.tolist()[0] == pytest.approx(0.01)
+
+
+def by_torchvision(data: list[Tensor]) -> list[Tensor]:
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    return [decode_jpeg(file, mode=ImageReadMode.RGB) for file in data]
+
+
+@pytest.fixture
+def mixed(photos: Path, tmp_path: Path) -> Path:
+    """Four pictures, one of them no JPEG, and a broken one in their midst."""
+    for number, path in enumerate(sorted(photos.iterdir())[:4]):
+        image = Image.open(path)
+        image.save(tmp_path / (f"{number}.png" if number == 2 else f"{number}.jpg"))
+    (tmp_path / "1 broken.jpg").write_bytes((tmp_path / "1.jpg").read_bytes()[:300])
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torchvision")
+@pytest.mark.parametrize("settings", SETTINGS[:5:4], ids=str)
+def test_pictures_that_are_on_the_device_already_give_the_same(
+    one_launch: Detector, mixed: Path, settings: dict[str, Any]
+) -> None:
+    """JPEG files, decoded by a stand-in for the GPU's engine; one of them broken, one of another format."""
+    wanted_failed: list[Failed] = []
+    wanted = one_launch.detect(mixed, failed=wanted_failed, batch_size=2, **settings)
+    one_launch._decoder = GpuJpegDecoder("cpu", JpegEngine("stand-in", by_torchvision, ""))
+    failed: list[Failed] = []
+    ours = one_launch.detect(mixed, failed=failed, batch_size=2, **settings)
+    assert failed == wanted_failed and len(failed) == 1 and "broken" in failed[0].path
+    assert len(ours) == len(wanted) == 4 and sum(map(len, wanted)) > 10
+    for a, b in zip(ours, wanted, strict=True):
+        assert_equal(a, b, pixels=1e-3, score=1e-5)
 
 
 def test_results_do_not_change_when_the_memory_is_written_again() -> None:

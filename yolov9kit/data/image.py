@@ -44,6 +44,9 @@ from yolov9kit.errors import PictureError
 
 Source = str | os.PathLike[str] | bytes
 
+OnSize = Callable[[int, int], None]
+"""Told width and height, as the file stores them, before anything is decoded. It may wait: for memory, say."""
+
 # Above this size Pillow itself begins to warn. A picture of this size is decoded in less than 1 GiB: 4 bytes
 # a pixel in Pillow and 3 in the result, and up to 6 more while a progressive JPEG is read. WebP and JPEG 2000
 # hold more copies, so half the size is their limit.
@@ -101,15 +104,18 @@ def read_image(source: Source, *, name: str | None = None) -> np.ndarray:
     return decode_image(source, name=name).pixels
 
 
-def decode_image(source: Source, *, name: str | None = None) -> DecodedImage:
+def decode_image(source: Source, *, name: str | None = None, on_size: OnSize | None = None) -> DecodedImage:
     """Decodes a file, or the bytes of one, by its content; the suffix plays no part.
 
-    ``name`` stands for the picture in error messages; without it the path does.
+    ``name`` stands for the picture in error messages; without it the path does. ``on_size`` is called with width and
+    height of a picture of acceptable size.
 
     Raises PictureError, in one line that names the picture and the reason, for whatever is not a whole
     picture of a known format with at most ``MAX_PIXELS`` pixels.
     """
     with _opened(source, name) as image:
+        if on_size is not None:
+            on_size(*image.size)
         orientation, notes = _orientation(image)
         notes += _source_notes(image)
         convert, note = _converter(image)
@@ -231,13 +237,13 @@ def _orientation(image: ImageFile) -> tuple[int, list[str]]:
     exif = image.info.get("exif") or (_late_exif(image) if image.format == "PNG" else b"")
     if not exif:
         return 1, []
-    value = _exif_orientation(exif.removeprefix(b"Exif\0\0"))
+    value = exif_orientation(exif.removeprefix(b"Exif\0\0"))
     if value is None:
         return 1, ["broken EXIF ignored"]
     return value, [f"EXIF orientation {value} applied"] if value != 1 else []
 
 
-def _exif_orientation(exif: bytes) -> int | None:
+def exif_orientation(exif: bytes) -> int | None:
     """Tag 274 of the first directory, 1 where there is none, None where the block cannot be read."""
     order = {b"II": "<", b"MM": ">"}.get(exif[:2])
     if order is None:
@@ -299,7 +305,12 @@ def _has_end_marker(image: _Jpeg) -> bool:
     """
     assert image.fp is not None
     here = image.fp.tell()  # Pillow has read up to the scan: the thumbnail before it has an end of its own
-    found = b"\xff\xd9" in image.fp.read()
+    end = image.fp.seek(0, io.SEEK_END)
+    image.fp.seek(max(here, end - 2))
+    found = image.fp.read() == b"\xff\xd9"  # of nearly every file these are the last two bytes
+    if not found:
+        image.fp.seek(here)
+        found = b"\xff\xd9" in image.fp.read()
     image.fp.seek(here)
     return found
 
@@ -335,6 +346,7 @@ def _alpha_notes(image: ImageFile) -> list[str]:
 
 
 _Convert = Callable[[Image.Image], np.ndarray]
+"""A strip of the picture as H x W x 3 uint8, or H x W where it is gray."""
 
 _MODE_NOTES = {
     "RGB": "",
@@ -351,7 +363,7 @@ _MODE_NOTES = {
 
 
 def _converter(image: ImageFile) -> tuple[_Convert, str]:
-    """How the picture's mode becomes H x W x 3 uint8, and what to say about it."""
+    """How the picture's mode becomes uint8, and what to say about it."""
     mode = image.mode
     if isinstance(image, _Tiff) and _DNG_TAG in image.tag_v2:
         raise PictureError("raw camera files (DNG) are not supported: develop it to JPEG or PNG first")
@@ -374,13 +386,13 @@ def _gray16(image: ImageFile) -> tuple[_Convert, str]:
     def convert(strip: Image.Image) -> np.ndarray:
         gray = np.minimum(np.asarray(strip), white).astype(np.uint32)
         gray = (gray * 255 + white // 2) // white
-        return (255 - gray if inverted else gray)[..., None].astype(np.uint8)
+        return (255 - gray if inverted else gray).astype(np.uint8)
 
     return convert, scaled + (", white-is-zero turned round" if inverted else "")
 
 
 def _to_rgb(strip: Image.Image) -> np.ndarray:
-    return np.asarray(strip if strip.mode == "RGB" else strip.convert("RGB"))
+    return np.asarray(strip if strip.mode in ("RGB", "L") else strip.convert("RGB"))
 
 
 def _lab_to_rgb(strip: Image.Image) -> np.ndarray:
@@ -406,8 +418,12 @@ def _upright(image: ImageFile, orientation: int, convert: _Convert) -> np.ndarra
     first = next(converted)  # before the result is allocated: the other order costs a third of the time
     pixels = np.empty(shape, np.uint8)
     stored = _stored_view(pixels, orientation)
-    for rows, rgb in chain([first], converted):
-        stored[rows] = rgb
+    for rows, strip in chain([first], converted):
+        if strip.ndim == 3:
+            stored[rows] = strip
+        else:  # one channel at a time: NumPy takes five times as long to repeat each value
+            for channel in range(3):
+                stored[rows, :, channel] = strip
     return pixels
 
 

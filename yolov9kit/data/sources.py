@@ -12,12 +12,14 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from yolov9kit.data.image import IMAGE_SUFFIXES, decode_image, is_image_name
+from yolov9kit.data.image import IMAGE_SUFFIXES, OnSize, decode_image, is_image_name
 from yolov9kit.data.in_memory import Decode, unpack
 from yolov9kit.data.video import VIDEO_SUFFIXES, frame_count, is_stream, is_video_name, video_frames
 from yolov9kit.errors import PictureError, UsageError
@@ -28,15 +30,50 @@ _CAMERA = re.compile(r"(?:camera )?([0-9]{1,3})")
 _GLOB = re.compile(r"[*?\[]")
 
 
+Pictures = Iterator[Picture | Failed]
+
+
+@dataclass(frozen=True)
+class PictureFile:
+    """A file that holds one picture and can be read apart from all others, in any thread."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """Pictures that can only be read one after the other. ``pictures()`` starts anew each time.
+
+    ``ahead``: they may be read before they are asked for. A video may; a camera shows what it sees when it is asked,
+    and what lies in memory belongs to somebody else, who must not meet it in another thread.
+    """
+
+    pictures: Callable[[], Pictures]
+    ahead: bool
+
+
+Part = PictureFile | Sequential | Failed
+
+
 @dataclass(frozen=True)
 class Source:
-    """``total``: number of pictures, None if nobody knows (a camera). ``pictures()`` starts anew each time."""
+    """``total``: number of pictures, None if nobody knows (a camera). ``parts()`` starts anew each time, in order."""
 
     description: str
     total: int | None
-    pictures: Callable[[], Iterator[Picture | Failed]]
+    parts: Callable[[], Iterator[Part]]
 
-    def __iter__(self) -> Iterator[Picture | Failed]:
+    def pictures(self) -> Pictures:
+        """All pictures in order, each read when it is asked for."""
+        for part in self.parts():
+            if isinstance(part, PictureFile):
+                yield read_picture(part.path)
+            elif isinstance(part, Failed):
+                yield part
+            else:
+                yield from part.pictures()
+
+    def __iter__(self) -> Pictures:
         return self.pictures()
 
 
@@ -97,11 +134,7 @@ def _from_sequence(items: Sequence[Any], bgr: bool, stride: int, place: tuple[in
     totals = [part.total for part in parts]
     total = None if None in totals else sum(t for t in totals if t is not None)
 
-    def pictures() -> Iterator[Picture | Failed]:
-        for part in parts:
-            yield from part
-
-    return Source(f"list of {len(items)}", total, pictures)
+    return Source(f"list of {len(items)}", total, lambda: chain.from_iterable(part.parts() for part in parts))
 
 
 def _failed(path: str, error: str) -> Source:
@@ -112,7 +145,7 @@ def _from_memory(decodes: Sequence[Decode], place: tuple[int, ...]) -> Source:
     places = [(*place, i) for i in range(len(decodes))] if len(decodes) > 1 else [place or (0,)]
     names = ["picture " + "-".join(map(str, numbers)) for numbers in places]
 
-    def pictures() -> Iterator[Picture | Failed]:
+    def pictures() -> Pictures:
         for decode, name in zip(decodes, names, strict=True):
             start = time.perf_counter()
             try:
@@ -123,7 +156,9 @@ def _from_memory(decodes: Sequence[Decode], place: tuple[int, ...]) -> Source:
             spent = (time.perf_counter() - start) * 1000
             yield Picture(decoded.pixels, name, notes=decoded.notes, decode_ms=spent)
 
-    return Source(f"{len(decodes)} in memory", len(decodes), pictures)
+    return Source(
+        f"{len(decodes)} in memory", len(decodes), lambda: iter((Sequential(pictures, ahead=False),))
+    )
 
 
 # ---------------------------------------------------------------------------------------------- names
@@ -252,31 +287,42 @@ def _listed(name: str, folder: Path) -> Path:
 
 def _files(paths: Sequence[Path | Failed], description: str, stride: int) -> Source:
     """Pictures and videos. What could not be looked at before comes as it is."""
+    # text, because a folder may hold a million: a Path takes four times the memory
+    names = [path if isinstance(path, Failed) else str(path) for path in paths]
 
-    def pictures() -> Iterator[Picture | Failed]:
-        for path in paths:
-            if isinstance(path, Failed):
-                yield path
-            elif is_video_name(path):
-                yield from video_frames(str(path), str(path), stride)
+    def parts() -> Iterator[Part]:
+        for name in names:
+            if isinstance(name, Failed):
+                yield name
+            elif is_video_name(name):
+                yield Sequential(partial(video_frames, name, name, stride), ahead=True)
             else:
-                yield _one_picture(path)
+                yield PictureFile(Path(name))
 
     counts = [
-        frame_count(str(path), stride) if isinstance(path, Path) and is_video_name(path) else 1
-        for path in paths
+        frame_count(name, stride) if isinstance(name, str) and is_video_name(name) else 1 for name in names
     ]
     total = None if None in counts else sum(count for count in counts if count is not None)
-    return Source(description, total, pictures)
+    return Source(description, total, parts)
 
 
-def _one_picture(path: Path) -> Picture | Failed:
+def read_picture(path: Path, on_size: OnSize | None = None) -> Picture | Failed:
+    """The picture of a file, or why it cannot be read. ``on_size``: see ``decode_image``."""
     start = time.perf_counter()
+    waited = 0.0
+
+    def told(width: int, height: int) -> None:
+        nonlocal waited
+        if on_size is not None:
+            asked = time.perf_counter()
+            on_size(width, height)
+            waited = time.perf_counter() - asked
+
     try:
-        decoded = decode_image(path)
+        decoded = decode_image(path, on_size=told)
     except PictureError as error:
         return Failed(str(path), str(error))
-    spent = (time.perf_counter() - start) * 1000
+    spent = (time.perf_counter() - start - waited) * 1000
     return Picture(decoded.pixels, str(path), notes=decoded.notes, decode_ms=spent)
 
 
@@ -290,4 +336,5 @@ def _camera(number: int, stride: int) -> Source:
 
 
 def _stream(address: int | str, name: str, stride: int) -> Source:
-    return Source(name, None, lambda: video_frames(address, name, stride))
+    frames = Sequential(partial(video_frames, address, name, stride), ahead=False)
+    return Source(name, None, lambda: iter((frames,)))

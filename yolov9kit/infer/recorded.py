@@ -19,13 +19,16 @@ from yolov9kit.infer.config import DetectConfig
 from yolov9kit.infer.graph_engine import LEAST_FILLED
 from yolov9kit.infer.network import uses_channels_last
 from yolov9kit.kernels.candidates import best_locations
-from yolov9kit.kernels.letterbox import Placement, interleaved, letterbox_, letterbox_table, undo
+from yolov9kit.kernels.letterbox import Placement, interleaved, letterbox_, letterbox_table, planar, undo
 from yolov9kit.kernels.nms import nms
 from yolov9kit.model.decode import decode
 from yolov9kit.types import RawMaps
 
 Network = Callable[[Tensor], RawMaps]
 """Prepared images to raw maps, never waiting for the device."""
+
+Pixels = Sequence[np.ndarray] | Sequence[Tensor]
+Strides = Callable[[tuple[int, int]], tuple[int, int, int]]
 
 SLOTS = 2048
 """Locations of one picture that reach NMS, the best first. Where there are more, the picture takes the plain way."""
@@ -102,9 +105,17 @@ class Sentence:
         return rows, torch.stack((filled, chosen.found, chosen.finite.long()), dim=1)
 
 
+class Settings(NamedTuple):
+    """What goes into the sentence beside the pixels: the table, see ``letterbox_table``; least score, largest IoU and
+    agnostic (0 or 1); and which of the C classes are wanted."""
+
+    table: Tensor
+    limits: Tensor
+    classes: Tensor
+
+
 class Inputs(NamedTuple):
-    """What goes into the sentence: ``room`` bytes of pixels; the table, see ``letterbox_table``; least score, largest
-    IoU and agnostic (0 or 1); and which of the C classes are wanted."""
+    """``room`` bytes of pixels, and what ``Settings`` holds."""
 
     pixels: Tensor
     table: Tensor
@@ -119,11 +130,18 @@ class Staging:
     ``started`` and ``ended`` are CUDA events around everything that the GPU does for it.
     """
 
-    inputs: Inputs
+    settings: Settings
     rows: Tensor
     counts: Tensor
     started: Any
     ended: Any
+    pixels: Tensor | None = None
+
+    def room(self, size: int) -> Tensor:
+        """For pixels from the processor; those that are on the device already need none."""
+        if self.pixels is None:
+            self.pixels = torch.empty(size, dtype=torch.uint8).pin_memory()
+        return self.pixels
 
 
 @dataclass(eq=False)
@@ -167,27 +185,33 @@ class Recorded:
 
     @torch.inference_mode()  # the recorded inputs were made in it
     def submit(
-        self, pictures: Sequence[np.ndarray], boxes: Sequence[Letterbox], config: DetectConfig, batch: int
+        self, pictures: Pixels, boxes: Sequence[Letterbox], config: DetectConfig, batch: int
     ) -> Underway:
         """Send a batch on its way and return at once.
 
         Args:
-            pictures: H0 x W0 x 3 uint8, at most ``batch`` of them.
+            pictures: uint8, at most ``batch`` of them: H0 x W0 x 3 on the processor, or 3 x H0 x W0 on the device.
             boxes: how each lies in the input; all inputs have one size.
         """
         with self._lock, torch.cuda.device(self._device.torch_name):
-            used = sum(picture.size for picture in pictures)
+            used = sum(3 * height * width for height, width in (box.picture_hw for box in boxes))
             form = self._form(used, boxes[0].input_hw, config, batch)
             captured, free = (
                 self._recordings.pop(form) if form in self._recordings else (self._record(form), [])
             )
             self._recordings[form] = captured, free
             staging = free.pop() if free else _staging(form, self._classes, captured)
-            fill(staging.inputs, pictures, boxes, config)
             target = Inputs(*captured.inputs)
             staging.started.record()
-            target.pixels[:used].copy_(staging.inputs.pixels[:used], non_blocking=True)
-            for place, values in zip(target[1:], staging.inputs[1:], strict=True):
+            arrays = [picture for picture in pictures if isinstance(picture, np.ndarray)]
+            if arrays:
+                copy_pixels(arrays, staging.room(form.room)[:used], target.pixels[:used])
+            else:
+                flat = [picture.reshape(-1) for picture in pictures if isinstance(picture, Tensor)]
+                torch.cat(flat, out=target.pixels[:used])
+            strides = interleaved if arrays else planar
+            set_up(staging.settings, boxes, strides, form.room, config)
+            for place, values in zip(target[1:], staging.settings, strict=True):
                 place.copy_(values, non_blocking=True)
             captured.graph.replay()
             rows, counts = captured.outputs
@@ -241,8 +265,9 @@ def inputs_of(form: Form, classes: int, device: str) -> Inputs:
 
 def _staging(form: Form, classes: int, captured: Captured) -> Staging:
     rows, counts = captured.outputs  # fewer rows than asked for, where a picture has fewer locations
+    blank = inputs_of(form._replace(room=0), classes, "cpu")
     return Staging(
-        Inputs(*(tensor.pin_memory() for tensor in inputs_of(form, classes, "cpu"))),
+        Settings(*(tensor.pin_memory() for tensor in blank[1:])),
         torch.empty_like(rows, device="cpu").pin_memory(),
         torch.empty_like(counts, device="cpu").pin_memory(),
         torch.cuda.Event(enable_timing=True),
@@ -250,20 +275,29 @@ def _staging(form: Form, classes: int, captured: Captured) -> Staging:
     )
 
 
-def fill(
-    inputs: Inputs, pictures: Sequence[np.ndarray], boxes: Sequence[Letterbox], config: DetectConfig
-) -> None:
-    """Put a batch and its settings there."""
-    target = inputs.pixels.numpy()
-    placements, offset = [], 0
-    for picture, box in zip(pictures, boxes, strict=True):
-        target[offset : offset + picture.size] = picture.reshape(-1)
-        strides = interleaved(box.picture_hw)
-        placements.append(Placement(offset, strides, box.picture_hw, box.inner_hw, box.pad_xy))
+def copy_pixels(pictures: Sequence[np.ndarray], staging: Tensor, target: Tensor) -> None:
+    """Pictures one after the other, by way of page-locked memory."""
+    together, offset = staging.numpy(), 0
+    for picture in pictures:
+        together[offset : offset + picture.size] = picture.reshape(-1)
         offset += picture.size
-    inputs.table.copy_(letterbox_table(placements, len(target), len(inputs.table)))
-    inputs.limits.copy_(torch.tensor((config.floor, config.max_iou, float(config.agnostic))))
+    target.copy_(staging, non_blocking=True)
+
+
+def set_up(
+    settings: Settings, boxes: Sequence[Letterbox], strides: Strides, room: int, config: DetectConfig
+) -> None:
+    """Where each picture lies and goes, and what counts as found."""
+    placements, offset = [], 0
+    for box in boxes:
+        height, width = box.picture_hw
+        placements.append(
+            Placement(offset, strides(box.picture_hw), box.picture_hw, box.inner_hw, box.pad_xy)
+        )
+        offset += 3 * height * width
+    settings.table.copy_(letterbox_table(placements, room, len(settings.table)))
+    settings.limits.copy_(torch.tensor((config.floor, config.max_iou, float(config.agnostic))))
     every = config.keep_candidates or config.classes is None
-    inputs.classes.fill_(every)
+    settings.classes.fill_(every)
     if not every:
-        inputs.classes[list(config.classes or ())] = True
+        settings.classes[list(config.classes or ())] = True

@@ -3,18 +3,21 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
 from yolov9kit.cuda_graph import CaptureError
+from yolov9kit.data.gpu_jpeg import DevicePicture
 from yolov9kit.data.letterbox import Letterbox, input_size, letterbox
 from yolov9kit.infer.choose import Located, best_classes, by_score, kept_candidates, not_finite, select
 from yolov9kit.infer.config import DetectConfig
 from yolov9kit.infer.recorded import IN_FLIGHT, SLOTS, Recorded, Underway
 from yolov9kit.infer.runner import Runner
 from yolov9kit.types import Detections, Picture, Timings
+
+Shown = Picture | DevicePicture
 
 Started = Callable[[], list[Detections]]
 """Waits for a batch that was started."""
@@ -30,7 +33,7 @@ class Way(Protocol):
 
     ahead: int
 
-    def start(self, pictures: Sequence[Picture], config: DetectConfig, largest: int) -> Started: ...
+    def start(self, pictures: Sequence[Shown], config: DetectConfig, largest: int) -> Started: ...
 
     def close(self) -> None: ...
 
@@ -41,10 +44,10 @@ def way_of(runner: Runner, names: tuple[str, ...]) -> Way:
     return stepwise if runner.recordable is None else OneLaunch(runner, names, stepwise)
 
 
-def placed(pictures: Sequence[Picture], config: DetectConfig) -> list[Letterbox]:
+def placed(pictures: Sequence[Shown], config: DetectConfig) -> list[Letterbox]:
     """How each picture lies in the input."""
     size = input_size(config.image_size)
-    return [letterbox((picture.pixels.shape[0], picture.pixels.shape[1]), size) for picture in pictures]
+    return [letterbox(picture.hw, size) for picture in pictures]
 
 
 class Stepwise:
@@ -55,17 +58,18 @@ class Stepwise:
     def __init__(self, runner: Runner, names: tuple[str, ...]) -> None:
         self._runner, self._names = runner, names
 
-    def start(self, pictures: Sequence[Picture], config: DetectConfig, largest: int) -> Started:
+    def start(self, pictures: Sequence[Shown], config: DetectConfig, largest: int) -> Started:
         results = self._detect(pictures, config)
         return lambda: results
 
     def close(self) -> None:
         pass
 
-    def _detect(self, pictures: Sequence[Picture], config: DetectConfig) -> list[Detections]:
+    def _detect(self, pictures: Sequence[Shown], config: DetectConfig) -> list[Detections]:
         clock = _Clock(self._runner)
-        boxed = placed(pictures, config)
-        inputs = np.stack([box.apply(picture.pixels) for box, picture in zip(boxed, pictures, strict=True)])
+        here = [shown.picture() if isinstance(shown, DevicePicture) else shown for shown in pictures]
+        boxed = placed(here, config)
+        inputs = np.stack([box.apply(picture.pixels) for box, picture in zip(boxed, here, strict=True)])
         images = torch.from_numpy(inputs).to(self._runner.device.torch_name).permute(0, 3, 1, 2)
         preprocess_ms = clock.lap() / len(pictures)
         outputs = self._runner(images)
@@ -99,14 +103,15 @@ class OneLaunch:
             runner.recordable, runner.device, runner.precision, len(names)
         )
 
-    def start(self, pictures: Sequence[Picture], config: DetectConfig, largest: int) -> Started:
+    def start(self, pictures: Sequence[Shown], config: DetectConfig, largest: int) -> Started:
         if self._recorded is None:
             return self._stepwise.start(pictures, config, largest)
         self._runner.engine()  # a closed one records nothing any more
         begin = time.perf_counter()
         boxed = placed(pictures, config)
+        pixels: list[Any] = [picture.pixels for picture in pictures]
         try:
-            underway = self._recorded.submit([p.pixels for p in pictures], boxed, config, largest)
+            underway = self._recorded.submit(pixels, boxed, config, largest)
         except CaptureError:
             if not self._runner.mode.chosen:
                 raise
@@ -120,7 +125,7 @@ class OneLaunch:
             self._recorded.close()
 
     def _results(
-        self, underway: Underway, pictures: Sequence[Picture], config: DetectConfig, preprocess_ms: float
+        self, underway: Underway, pictures: Sequence[Shown], config: DetectConfig, preprocess_ms: float
     ) -> list[Detections]:
         found, network_ms = underway.result()
         begin = time.perf_counter()
@@ -144,17 +149,17 @@ class OneLaunch:
 
 
 def chosen(
-    picture: Picture, located: Located, count: int, config: DetectConfig, names: tuple[str, ...]
+    picture: Shown, located: Located, count: int, config: DetectConfig, names: tuple[str, ...]
 ) -> Detections:
     """Thresholds and NMS on what was located, which comes by falling score in picture pixels."""
-    height, width = picture.pixels.shape[:2]
+    height, width = picture.hw
     selected = select(*located, (width, height), config)
     return replace(detections(picture, selected, names), candidates=kept_candidates(located, count, config))
 
 
-def detections(picture: Picture, located: Located, names: tuple[str, ...]) -> Detections:
+def detections(picture: Shown, located: Located, names: tuple[str, ...]) -> Detections:
     """What was found on a picture, with where it comes from."""
-    height, width = picture.pixels.shape[:2]
+    height, width = picture.hw
     return Detections(*located, names, (width, height), picture.path, picture.frame, notes=picture.notes)
 
 
