@@ -9,10 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from yolov9kit.cli import app, detect, lab, tools, train, val
+from yolov9kit.cli import app, benchmark, detect, lab, tools, train, val
 from yolov9kit.errors import KitError, UsageError
 
 SCRIPTS = {
+    "benchmark.py": "benchmark",
+    "benchmarks.py": "benchmark",
     "detect_dual.py": "detect",
     "detect.py": "detect",
     "train_dual.py": "train",
@@ -59,6 +61,7 @@ def _dispatch(words: list[str]) -> int:
         "detect": ("find objects in pictures, videos, cameras", detect.run),
         "train": ("train on pictures with boxes, go on with a run, train one longer", train.run),
         "val": ("score weights on pictures with boxes", val.run),
+        "benchmark": ("time weights on this machine, with memory and agreement", benchmark.run),
         "boards": ("draw a data set of circuit boards with defects", tools.boards),
         "convert": ("any YOLOv9 weights file to deployed .safetensors, outputs proved equal", tools.convert),
         "fetch": ("download released weights, on request only", tools.fetch),

@@ -1,0 +1,69 @@
+"""Means of telemetry's samples, and memory."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from yolov9kit.benchmark.usage import memory, reset_memory, usage
+from yolov9kit.device import Device
+from yolov9kit.telemetry import Facts, Sample
+
+CPU = Device("cpu", "CPU", "always there")
+
+
+class Seen:
+    """A sampler with these samples."""
+
+    def __init__(self, samples: list[Sample], missing: dict[str, str]) -> None:
+        self.samples, self.facts = samples, Facts("cuda:0", missing=missing)
+
+    def since(self, first: int) -> tuple[list[Sample], int]:
+        return self.samples[first:], len(self.samples)
+
+
+def test_means_are_of_the_samples_from_then_on() -> None:
+    samples = [
+        Sample(0.0, gpu_percent=1, power_w=1),
+        Sample(0.1, gpu_percent=80),
+        Sample(0.2, gpu_percent=90, power_w=500),
+    ]
+    sampler: Any = Seen(samples, {"cpu_percent": "why"})
+    one = usage(sampler, 1)
+    assert (one.gpu_percent, one.power_w, one.cpu_percent, one.samples) == (85, 500, None, 2)
+    assert one.missing["cpu_percent"] == "why"
+    assert one.missing["sm_mhz"] == "the runs were over before a sample was taken"
+    assert "gpu_percent" not in one.missing
+
+
+def test_without_samples_every_value_has_a_reason() -> None:
+    sampler: Any = Seen([], {})
+    one = usage(sampler, 0)
+    assert one.samples == 0 and set(one.missing) == {
+        "gpu_percent",
+        "power_w",
+        "sm_mhz",
+        "temperature_c",
+        "cpu_percent",
+    }
+
+
+def test_on_a_processor_memory_is_that_of_the_process_and_says_so() -> None:
+    reset_memory(CPU)
+    one = memory(CPU)
+    assert one.peak_mib > 50 and one.reserved_mib is one.fragmentation is None
+    assert "whole process" in one.what
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+def test_on_a_gpu_memory_is_the_peak_since_the_reset() -> None:
+    gpu = Device("cuda:0", "GPU", "")
+    large = torch.zeros(2**28, dtype=torch.uint8, device="cuda")
+    del large
+    reset_memory(gpu)
+    kept = torch.zeros(2**26, dtype=torch.uint8, device="cuda")
+    one = memory(gpu)
+    assert 64 <= one.peak_mib < 256 and kept.numel() == 2**26
+    assert one.reserved_mib is not None and one.reserved_mib >= one.peak_mib
+    assert one.fragmentation == pytest.approx(1 - one.peak_mib / one.reserved_mib)
