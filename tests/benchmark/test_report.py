@@ -113,7 +113,7 @@ def test_the_page_shows_the_same_numbers_and_escapes_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.2, "0 s"), (99, "99 s"), (100, "2 minutes"), (7200, "2.0 hours")]
+    ("seconds", "words"), [(0.2, "0 s"), (99.0, "99 s"), (100.0, "2 minutes"), (7200.0, "2.0 hours")]
 )
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words

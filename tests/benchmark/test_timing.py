@@ -69,18 +69,18 @@ def test_the_first_run_is_in_no_other_number(clock: Clock) -> None:
 
 
 def test_seconds_end_the_runs_but_not_the_first_and_the_least(clock: Clock) -> None:
-    timed = time_runs(lambda: clock.work(first=100.0, each=1.0), "cpu", warm_up=100, runs=500, seconds=10)
+    timed = time_runs(lambda: clock.work(first=100.0, each=1.0), "cpu", warm_up=100, runs=500, seconds=10.0)
     assert timed.first_ms == 100_000  # what compiles is not held against the others
     assert timed.capped and timed.runs == spread([1000.0] * round(10 * (1 - WARM_UP_SHARE)))
 
 
 def test_however_short_the_seconds_a_spread_is_left(clock: Clock) -> None:
-    timed = time_runs(lambda: clock.work(each=60.0), "cpu", warm_up=0, runs=500, seconds=1)
+    timed = time_runs(lambda: clock.work(each=60.0), "cpu", warm_up=0, runs=500, seconds=1.0)
     assert timed.capped and timed.runs.count == LEAST_RUNS
 
 
 def test_seconds_that_are_not_needed_change_nothing(clock: Clock) -> None:
-    timed = time_runs(lambda: clock.work(each=0.001), "cpu", warm_up=3, runs=7, seconds=60)
+    timed = time_runs(lambda: clock.work(each=0.001), "cpu", warm_up=3, runs=7, seconds=60.0)
     assert not timed.capped and timed.runs.count == 7 and clock.calls == 11
 
 

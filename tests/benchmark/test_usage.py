@@ -1,35 +1,22 @@
 """Means of telemetry's samples, and memory."""
 
-from typing import Any
-
 import pytest
 import torch
 
 from yolov9kit.benchmark.usage import memory, reset_memory, usage
 from yolov9kit.device import Device
-from yolov9kit.telemetry import Facts, Sample
+from yolov9kit.telemetry import Sample
 
 CPU = Device("cpu", "CPU", "always there")
 
 
-class Seen:
-    """A sampler with these samples."""
-
-    def __init__(self, samples: list[Sample], missing: dict[str, str]) -> None:
-        self.samples, self.facts = samples, Facts("cuda:0", missing=missing)
-
-    def since(self, first: int) -> tuple[list[Sample], int]:
-        return self.samples[first:], len(self.samples)
-
-
 def test_means_are_of_the_samples_from_then_on() -> None:
     samples = [
-        Sample(0.0, gpu_percent=1, power_w=1),
-        Sample(0.1, gpu_percent=80),
-        Sample(0.2, gpu_percent=90, power_w=500),
+        Sample(0.0, gpu_percent=1.0, power_w=1.0),
+        Sample(0.1, gpu_percent=80.0),
+        Sample(0.2, gpu_percent=90.0, power_w=500.0),
     ]
-    sampler: Any = Seen(samples, {"cpu_percent": "why"})
-    one = usage(sampler, 1)
+    one = usage(samples[1:], {"cpu_percent": "why"})
     assert (one.gpu_percent, one.power_w, one.cpu_percent, one.samples) == (85, 500, None, 2)
     assert one.missing["cpu_percent"] == "why"
     assert one.missing["sm_mhz"] == "the runs were over before a sample was taken"
@@ -37,8 +24,7 @@ def test_means_are_of_the_samples_from_then_on() -> None:
 
 
 def test_without_samples_every_value_has_a_reason() -> None:
-    sampler: Any = Seen([], {})
-    one = usage(sampler, 0)
+    one = usage([], {})
     assert one.samples == 0 and set(one.missing) == {
         "gpu_percent",
         "power_w",

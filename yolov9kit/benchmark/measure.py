@@ -118,7 +118,9 @@ def _network(row: Row, detector: Detector, config: BenchmarkConfig, sampler: Sam
         runs=config.runs,
         seconds=None if seconds is None else seconds * NETWORK_SHARE,
     )
-    row = replace(row, network=network, usage=usage(sampler, first_sample), memory=memory(runner.device))
+    samples, _ = sampler.since(first_sample)
+    seen = usage(samples, sampler.facts.missing)
+    row = replace(row, network=network, usage=seen, memory=memory(runner.device))
     if runner.device.kind == "cpu":
         return row
     latency = time_runs(

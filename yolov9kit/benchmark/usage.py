@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 
 from yolov9kit.device import Device, memory_mib
-from yolov9kit.telemetry import Sample, Sampler
+from yolov9kit.telemetry import Sample
 
 HZ = 10
 _WATCHED = ("gpu_percent", "power_w", "sm_mhz", "temperature_c", "cpu_percent")
@@ -57,11 +57,9 @@ def memory(device: Device) -> Memory:
     return Memory(held, reserved, unused, "peak of this process's tensors on the GPU")
 
 
-def usage(sampler: Sampler, first: int) -> Usage:
-    """Means of the samples from number ``first`` on."""
-    samples, _ = sampler.since(first)
+def usage(samples: Sequence[Sample], reasons: Mapping[str, str]) -> Usage:
+    """Means of the samples. ``reasons``: of values that this machine cannot tell."""
     means = {name: _mean([_value(sample, name) for sample in samples]) for name in _WATCHED}
-    reasons = sampler.facts.missing
     none_yet = "the runs were over before a sample was taken"
     missing = {name: reasons.get(name, none_yet) for name, value in means.items() if value is None}
     return Usage(**means, samples=len(samples), missing=missing)
