@@ -8,6 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from yolov9kit.benchmark.benchmark import run_benchmark
+    from yolov9kit.benchmark.config import BenchmarkConfig
+    from yolov9kit.benchmark.report import BenchmarkReport
+    from yolov9kit.benchmark.text import benchmark_remarks
     from yolov9kit.data.boards.board import BOARD_NAMES, draw_board, write_boards
     from yolov9kit.data.dataset import open_dataset
     from yolov9kit.data.image import decode_image, read_image
@@ -21,8 +25,9 @@ if TYPE_CHECKING:
     from yolov9kit.evaluation.config import EvalConfig
     from yolov9kit.evaluation.evaluate import evaluate
     from yolov9kit.evaluation.report import EvalReport
-    from yolov9kit.infer.config import DetectConfig
     from yolov9kit.infer.choose import reselect
+    from yolov9kit.infer.config import DetectConfig
+    from yolov9kit.infer.mode import choose_mode
     from yolov9kit.infer.predict import Detector, detect
     from yolov9kit.loss.criterion import DetectionLoss
     from yolov9kit.machine import inspect_machine
@@ -52,6 +57,8 @@ __all__ = [
     "RUN_ENDED",
     "SHAPE_NAMES",
     "UTILISATION",
+    "BenchmarkConfig",
+    "BenchmarkReport",
     "Candidates",
     "Checkpoint",
     "Curves",
@@ -80,7 +87,9 @@ __all__ = [
     "UsageError",
     "attach",
     "available_devices",
+    "benchmark_remarks",
     "choose_device",
+    "choose_mode",
     "choose_precision",
     "class_colour",
     "convert",
@@ -111,6 +120,7 @@ __all__ = [
     "read_journal",
     "reselect",
     "resume",
+    "run_benchmark",
     "runs",
     "sample_data",
     "sample_pictures",
@@ -126,6 +136,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "benchmark.benchmark": ("run_benchmark",),
+    "benchmark.config": ("BenchmarkConfig",),
+    "benchmark.report": ("BenchmarkReport",),
+    "benchmark.text": ("benchmark_remarks",),
     "data.boards.board": ("BOARD_NAMES", "draw_board", "write_boards"),
     "data.dataset": ("open_dataset",),
     "data.image": ("decode_image", "read_image"),
@@ -141,6 +155,7 @@ _HOMES = {
     "download": ("fetch",),
     "infer.config": ("DetectConfig",),
     "infer.choose": ("reselect",),
+    "infer.mode": ("choose_mode",),
     "infer.predict": ("Detector", "detect"),
     "loss.criterion": ("DetectionLoss",),
     "machine": ("inspect_machine",),

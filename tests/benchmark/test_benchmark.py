@@ -15,7 +15,7 @@ from PIL import Image
 from torch import nn
 
 from yolov9kit import EvalConfig, evaluate, load
-from yolov9kit.benchmark.benchmark import benchmark, combine
+from yolov9kit.benchmark.benchmark import combine, run_benchmark
 from yolov9kit.benchmark.config import LEAST_RUNS, BenchmarkConfig
 from yolov9kit.benchmark.measure import LEAST_BATCHES, in_words
 from yolov9kit.benchmark.report import BenchmarkReport, Plan, Row
@@ -40,7 +40,7 @@ def checkpoint(lively_weights: Path) -> Checkpoint:
 
 
 def everything(checkpoint: Checkpoint, photos: Path, **settings: Any) -> BenchmarkReport:
-    *_, last = benchmark(checkpoint, BenchmarkConfig(**(SHORT | {"source": str(photos)} | settings)))
+    *_, last = run_benchmark(checkpoint, BenchmarkConfig(**(SHORT | {"source": str(photos)} | settings)))
     assert isinstance(last, BenchmarkReport)
     return last
 
@@ -49,7 +49,7 @@ def test_first_the_plan_then_the_rows_then_everything(checkpoint: Checkpoint, ph
     config = BenchmarkConfig(**(SHORT | {"source": str(photos), "batch_sizes": (1, 2), "floor": True}))
     config = config.changed(profile=True, profile_runs=2)
     told: list[tuple[str, int, int]] = []
-    plan, *rows, report = benchmark(checkpoint, config, on_progress=lambda *one: told.append(one))
+    plan, *rows, report = run_benchmark(checkpoint, config, on_progress=lambda *one: told.append(one))
     assert isinstance(plan, Plan) and isinstance(report, BenchmarkReport)
     assert report.rows == tuple(rows) and report.complete and report.failed == ()
     assert [row.combination for row in rows if isinstance(row, Row)] == list(plan.combinations)
@@ -153,12 +153,12 @@ def test_what_cannot_be_had_is_listed_with_its_reason_beside_the_rest() -> None:
 @pytest.mark.parametrize("settings", [{"modes": "graph"}, {"modes": "graph", "batch_sizes": (1, 2)}])
 def test_where_nothing_can_be_had_it_is_an_error(checkpoint: Checkpoint, settings: dict[str, Any]) -> None:
     with pytest.raises(DeviceError, match="mode graph: records work of an NVIDIA GPU"):
-        next(benchmark(checkpoint, BenchmarkConfig(**(SHORT | settings))))
+        next(run_benchmark(checkpoint, BenchmarkConfig(**(SHORT | settings))))
 
 
 def test_an_unknown_name_is_an_error_also_beside_known_ones(checkpoint: Checkpoint) -> None:
     with pytest.raises(UsageError, match="mode 'warp'"):
-        next(benchmark(checkpoint, BenchmarkConfig(**(SHORT | {"modes": ("eager", "warp")}))))
+        next(run_benchmark(checkpoint, BenchmarkConfig(**(SHORT | {"modes": ("eager", "warp")}))))
 
 
 def test_what_auto_means_is_done_once() -> None:
@@ -255,7 +255,7 @@ def test_who_stops_iterating_leaves_nothing_behind(
     monkeypatch.setattr(Runner, "__init__", make)
     monkeypatch.setattr(Runner, "close", close)
     config = BenchmarkConfig(**(SHORT | {"source": str(photos), "batch_sizes": (1, 2, 3)}))
-    reports = benchmark(checkpoint, config)
+    reports = run_benchmark(checkpoint, config)
     assert isinstance(next(reports), Plan) and isinstance(next(reports), Row)
     assert "yolov9kit telemetry" in {one.name for one in threading.enumerate()}
     assert open_ones == []
@@ -288,7 +288,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_with_data_each_size_and_precision_is_scored(checkpoint: Checkpoint, data: Path) -> None:
     settings = SHORT | {"data": str(data), "precisions": "bf16", "batch_sizes": (1, 2)}
-    *_, report = benchmark(checkpoint, BenchmarkConfig(**settings))
+    *_, report = run_benchmark(checkpoint, BenchmarkConfig(**settings))
     assert isinstance(report, BenchmarkReport) and report.plan.pictures == 2
     first, second = (row.accuracy for row in report.rows)
     assert first is second and first is not None  # scored once for all batches
@@ -302,9 +302,9 @@ def test_data_of_other_classes_is_an_error_before_anything_is_timed(
 ) -> None:
     data.write_text("val: images\nnames: [nut, bolt]\n")
     with pytest.raises(EvaluationError, match=r"the weights know 3 classes, .* has 2"):
-        next(benchmark(checkpoint, BenchmarkConfig(**(SHORT | {"data": str(data)}))))
+        next(run_benchmark(checkpoint, BenchmarkConfig(**(SHORT | {"data": str(data)}))))
 
 
 def test_a_source_that_is_not_there_is_an_error_before_anything_is_timed(checkpoint: Checkpoint) -> None:
     with pytest.raises(PictureError, match="nowhere"):
-        next(benchmark(checkpoint, BenchmarkConfig(**(SHORT | {"source": "nowhere"}))))
+        next(run_benchmark(checkpoint, BenchmarkConfig(**(SHORT | {"source": "nowhere"}))))

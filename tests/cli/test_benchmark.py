@@ -46,7 +46,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def made(monkeypatch: pytest.MonkeyPatch, *reports: Report | BaseException) -> Made:
     one = Made(*reports)
-    monkeypatch.setattr(module, "benchmark", one)
+    monkeypatch.setattr(module, "run_benchmark", one)
     return one
 
 

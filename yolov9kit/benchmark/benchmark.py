@@ -28,7 +28,7 @@ from yolov9kit.types import Detections, ProgressCallback
 _DRIVER_SECONDS = 2.0  # to wait for telemetry's first sample, which knows the driver
 
 
-def benchmark(
+def run_benchmark(
     weights: str | Path | Checkpoint,
     config: BenchmarkConfig | None = None,
     *,

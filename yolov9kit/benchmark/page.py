@@ -9,13 +9,13 @@ from yolov9kit.benchmark.profile import KINDS
 from yolov9kit.benchmark.report import BenchmarkReport, Row
 from yolov9kit.benchmark.text import (
     NOTHING,
+    benchmark_remarks,
     boxes,
     duration,
     ms,
     number,
     percent,
     rate,
-    remarks,
     run_cells,
 )
 from yolov9kit.draw import FADED, INK, PAPER, RULE, SHADE, css, line_colour
@@ -44,7 +44,7 @@ def draw_page(report: BenchmarkReport) -> str:
         whole=_whole(report.rows),
         agreement=_agreement(report.rows),
         kinds=_kinds(report.rows),
-        notes="".join(f"<li>{escape(line)}</li>" for line in remarks(report)),
+        notes="".join(f"<li>{escape(line)}</li>" for line in benchmark_remarks(report)),
     )
 
 

@@ -74,10 +74,10 @@ def table(report: BenchmarkReport) -> str:
     if profiled:
         lines += ["", "milliseconds of a batch by kind of operation:"]
         lines += _columns((*_RUN_HEADS, *_KIND_HEADS), [_run(row) + _kinds(row) for row in profiled])
-    return "\n".join([*lines, "", *_wrapped(remarks(report))])
+    return "\n".join([*lines, "", *_wrapped(benchmark_remarks(report))])
 
 
-def remarks(report: BenchmarkReport) -> list[str]:
+def benchmark_remarks(report: BenchmarkReport) -> list[str]:
     """What the numbers mean, what is missing among them and why, and where they were measured."""
     return [
         *_failures(report),

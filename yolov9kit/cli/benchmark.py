@@ -110,7 +110,7 @@ def _measure(weights: str, config: "BenchmarkConfig", quiet: bool) -> tuple["Ben
     Raises:
         KeyboardInterrupt: it was stopped before there was a plan.
     """
-    from yolov9kit.benchmark.benchmark import benchmark
+    from yolov9kit.benchmark.benchmark import run_benchmark
     from yolov9kit.benchmark.report import BenchmarkReport, Plan, Row
     from yolov9kit.benchmark.text import plan_text
 
@@ -118,7 +118,7 @@ def _measure(weights: str, config: "BenchmarkConfig", quiet: bool) -> tuple["Ben
     plan: Plan | None = None
     rows: list[Row] = []
     progress = _Line(quiet)
-    reports = benchmark(weights, config, on_progress=progress.show)
+    reports = run_benchmark(weights, config, on_progress=progress.show)
     try:
         for report in reports:
             progress.clear()
