@@ -133,7 +133,7 @@ def test_one_launch_equals_step_by_step(
     wanted = plain.detect(photos, batch_size=5, **settings)
     assert sum(map(len, wanted)) > 10
     for a, b in zip(one_launch.detect(photos, batch_size=5, **settings), wanted, strict=True):
-        assert_equal(a, b)
+        assert_equal(a, b, pixels=1e-3, score=1e-6)
     # the last batch is not full: convolutions of another size differ in the last digits
     for a, b in zip(one_launch.detect(photos, batch_size=2, **settings), wanted, strict=True):
         assert_equal(a, b, pixels=1e-3, score=1e-5)

@@ -1,34 +1,76 @@
 """Which boxes stay: from raw maps to locations, and from locations to what is shown."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from yolov9kit.data.letterbox import clip
 from yolov9kit.errors import KitError, UsageError
-from yolov9kit.geometry import nms
+from yolov9kit.geometry import anchor_points, nms
 from yolov9kit.infer.config import DetectConfig
-from yolov9kit.model.decode import decode
+from yolov9kit.model.decode import BINS, STRIDES, boxes_in_few_cells
 from yolov9kit.types import Candidates, Detections
 
 Located = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Boxes N x 4, scores N, labels N of one picture."""
 
 
-def best_classes(maps: Sequence[torch.Tensor], min_score: float, precision: str) -> list[Located]:
-    """Per picture: boxes (input pixels), scores and labels of the locations whose best class scores enough."""
-    boxes, scores = decode(maps)
-    best, labels = scores.max(dim=-1)
-    if not bool(torch.isfinite(boxes).all() & torch.isfinite(best).all()):
-        raise not_finite(precision)
-    keep = best > min_score
-    rows = torch.cat((boxes, best[..., None], labels[..., None].float()), dim=-1)
-    counts = keep.sum(dim=1).tolist()
-    survivors = rows[keep].cpu().numpy()  # one transfer for the whole batch
-    parts = np.split(survivors, np.cumsum(counts)[:-1])
-    return [(part[:, :4], part[:, 4], part[:, 5].astype(np.int64)) for part in parts]
+def best_classes(maps: Sequence[Tensor], min_score: float, precision: str) -> list[Located]:
+    """Per picture: boxes (input pixels), scores and labels of the locations whose best class scores enough.
+
+    Everything but the largest logit is computed for these locations alone, a hundredth of all.
+    """
+    maps = [level.float() for level in maps]
+    points, scale = anchor_points([(level.shape[-2], level.shape[-1]) for level in maps], STRIDES)
+    least = _logit(min_score)
+    columns, pictures, locations, first = [], [], [], 0
+    for level in maps:
+        highest = _highest(level)
+        if highest is None:
+            raise not_finite(precision)
+        picture, location = (highest > least).nonzero(as_tuple=True)
+        columns.append(level.flatten(2)[picture, :, location])
+        pictures.append(picture)
+        locations.append(location + first)
+        first += highest.shape[1]
+    pictured, located = (torch.cat(numbers).cpu().numpy() for numbers in (pictures, locations))
+    column = torch.cat(columns).cpu()
+    scores = column[:, 4 * BINS :].sigmoid().numpy()
+    order = np.lexsort((located, pictured))  # picture by picture, in the order of locations
+    order = order[scores.max(axis=1)[order] > np.float32(min_score)]
+    pictured, located, scores = pictured[order], located[order], scores[order]
+    cells = boxes_in_few_cells(column[:, : 4 * BINS].numpy()[order], points.numpy()[located])
+    found = cells * scale.numpy()[located], scores.max(axis=1), scores.argmax(axis=1)
+    cuts = np.searchsorted(pictured, np.arange(1, len(maps[0])))
+    return list(zip(*(np.split(values, cuts) for values in found), strict=True))
+
+
+def _logit(score: float) -> float:
+    """A logit whose sigmoid is surely no more than ``score``, and hardly less."""
+    if not 0 < score < 1:
+        return -math.inf if score <= 0 else 16.0  # from there on float32 rounds the sigmoid to 1
+    logit = math.log(score / (1 - score))
+    return logit - 1e-3 * (1 + abs(logit))
+
+
+def _highest(level: Tensor) -> Tensor | None:
+    """The largest logit of each location, B x h * w; None where the map holds numbers that are not finite.
+
+    NumPy on a processor: it takes no threads, and torch's, once awake, take ONNX Runtime's cores from it for a while
+    (53 against 63 ms a picture of 640 px on two cores).
+    """
+    if level.device.type == "cpu":
+        values = level.detach().numpy()
+        highest = torch.from_numpy(values[:, 4 * BINS :].max(axis=1)).flatten(1)
+        finite = bool(np.isfinite(values[:, : 4 * BINS]).all() and not np.isnan(highest.numpy()).any())
+    else:
+        highest = level[:, 4 * BINS :].amax(dim=1).flatten(1)
+        finite = bool(torch.isfinite(level[:, : 4 * BINS]).all() & ~torch.isnan(highest).any())
+    return highest if finite else None
 
 
 def not_finite(precision: str) -> KitError:

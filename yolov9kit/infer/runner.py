@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -66,11 +67,13 @@ class Runner:
 
     def prepared(self, images: Tensor) -> Tensor:
         """Images as the network takes them: on its device, 0..1, in its type and memory order."""
+        if self.mode.name == "onnx":
+            return _prepared_by_numpy(images)
         images = images.to(self.device.torch_name, non_blocking=True)
         if images.dtype == torch.uint8:
             images = images.float() / 255  # divided in fp32, then rounded once
         images = images.to(self.precision.dtype)
-        if self.mode.name != "onnx" and uses_channels_last(self.device, self.precision):
+        if uses_channels_last(self.device, self.precision):
             images = images.contiguous(memory_format=torch.channels_last)
         return images
 
@@ -118,6 +121,16 @@ def make_runner(
         return Runner(device, precision, chosen, network, code)
     recordable = code if bias_silu.available() else None  # the ends of the larger recording are Triton's
     return Runner(device, precision, chosen, network, GraphEngine(code, device, precision), recordable)
+
+
+def _prepared_by_numpy(images: Tensor) -> Tensor:
+    """NumPy takes no threads: torch's, once awake, take ONNX Runtime's cores from it for a while."""
+    if images.dtype != torch.uint8:
+        return images.detach().float().cpu().contiguous()
+    whole = np.ascontiguousarray(
+        images.cpu().numpy()
+    )  # turned over while they are bytes, which is less to move
+    return torch.from_numpy(np.divide(whole, np.float32(255), dtype=np.float32))
 
 
 def _unheard(what: str, done: int, total: int) -> None:
