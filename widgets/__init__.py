@@ -4,6 +4,7 @@ from widgets.canvas import DetectionCanvas, Page
 from widgets.chart import Chart, Plot
 from widgets.detect_panel import DetectPanel
 from widgets.runs_panel import RunsPanel
+from widgets.speed_panel import SpeedPanel
 from widgets.train_panel import TrainPanel
 from widgets.watch import RunView
 from widgets.workbench import Workbench
@@ -16,6 +17,7 @@ __all__ = [
     "Plot",
     "RunView",
     "RunsPanel",
+    "SpeedPanel",
     "TrainPanel",
     "Workbench",
 ]

@@ -321,7 +321,8 @@ class _Progress:
             median = sorted(times)[len(times) // 2]
             lines.append(
                 f"{detector.runner.precision.label.replace(detector.runner.precision.name, label, 1)}, "
-                f"{detector.runner.mode.name} on {where}: network {median:.1f} ms a picture, {detector.memory_mib:,.0f} MiB"
+                f"{detector.runner.mode.name} on {where}: "
+                f"network {median:.1f} ms a picture, {detector.memory_mib:,.0f} MiB"
             )
         lines += self.notes
         if self.failures:

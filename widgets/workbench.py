@@ -7,9 +7,10 @@ import ipywidgets as w
 
 from widgets.detect_panel import OTHER, DetectPanel
 from widgets.runs_panel import RunsPanel
+from widgets.speed_panel import SpeedPanel
 from widgets.train_panel import TrainPanel
 
-DETECT, TRAIN, RUNS = range(3)
+DETECT, TRAIN, RUNS, SPEED = range(4)
 
 
 class Workbench(w.Tab):
@@ -17,18 +18,17 @@ class Workbench(w.Tab):
 
     Args:
         folder: where weights, pictures, data and runs are looked for.
-        state_file: remembers the choices over a kernel restart, those of training in a file beside it; None remembers
-            nothing.
+        state_file: remembers the choices over a kernel restart, those of training and of speed in files beside it; None
+            remembers nothing.
     """
 
     def __init__(self, folder: str | Path = ".", state_file: str | Path | None = "panel_state.json") -> None:
-        train_file = (
-            None if state_file is None else Path(state_file).with_name(f"train_{Path(state_file).name}")
-        )
         self.detect = DetectPanel(folder, state_file)
-        self.train = TrainPanel(folder, train_file)
+        self.train = TrainPanel(folder, _beside(state_file, "train"))
         self.runs = RunsPanel(folder, self._open_in_detect, self._watch)
-        super().__init__([self.detect, self.train, self.runs], titles=["Detect", "Train", "Runs"])
+        self.speed = SpeedPanel(folder, _beside(state_file, "speed"))
+        panels = [self.detect, self.train, self.runs, self.speed]
+        super().__init__(panels, titles=["Detect", "Train", "Runs", "Speed"])
         self.observe(lambda change: change["new"] == RUNS and self.runs.refresh(), "selected_index")
 
     def _open_in_detect(self, weights: Path) -> None:
@@ -42,8 +42,13 @@ class Workbench(w.Tab):
 
     def _ipython_display_(self) -> None:
         self.detect.copy.show_below(self)
+        self.speed.copy.show_below(w.VBox())  # below nothing more: the tabs stand above both copies
 
     def close(self) -> None:
-        for panel in (self.detect, self.train, self.runs):
+        for panel in (self.detect, self.train, self.runs, self.speed):
             panel.close()
         super().close()
+
+
+def _beside(state_file: str | Path | None, panel: str) -> Path | None:
+    return None if state_file is None else Path(state_file).with_name(f"{panel}_{Path(state_file).name}")
