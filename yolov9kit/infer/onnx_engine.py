@@ -117,6 +117,7 @@ def export(network: YOLOv9) -> bytes:
 def _session(data: bytes, threads: int) -> Any:
     import onnxruntime
 
+    onnxruntime.disable_telemetry_events()  # which its builds for Windows would send
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

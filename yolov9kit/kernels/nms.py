@@ -152,7 +152,8 @@ def _kernels() -> tuple[Any, Any]:
         valid = tl.load(valid_ptr + picture * slots + slot, mask=slot < slots, other=0).to(tl.int32)
         left = tl.sum(valid << bit[None, :], axis=1)  # boxes that nobody felled so far, 32 to a word
         end = tl.max(tl.where(left != 0, word + 1, 0))
-        for current in range(0, end):
+        current = 0
+        while current < end:  # a range up to a value on the device is beyond the interpreter of Triton 3.6
             alive = tl.sum(tl.where(word == current, left, 0))
             if alive != 0:
                 row = beaten_ptr + (picture * words * 32 + current * 32 + bit) * words
@@ -169,6 +170,7 @@ def _kernels() -> tuple[Any, Any]:
                 stay = ((stays >> bit) & 1) != 0
                 left = tl.where(word == current, stays, left)
                 left = left & ~tl.reduce_or(tl.where(stay[:, None], after, 0), 0)
+            current += 1
         tl.store(
             keep_ptr + picture * slots + slot, ((left[:, None] >> bit[None, :]) & 1) != 0, mask=slot < slots
         )
