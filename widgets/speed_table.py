@@ -13,8 +13,6 @@ from widgets.chart_svg import COLOURS, formatted
 PLAIN, BEST, LOSSY = COLOURS[0], COLOURS[2], COLOURS[1]
 NOTHING = "\u2013"
 RULE = "★ the fastest of its size and batch that has lost no box of fp32 eager"
-UNSTEADY = 0.2
-"""Of the mean: a standard deviation above it is said."""
 
 STYLE = """<style>
 .yk-speed { contain: inline-size; overflow-x: auto; line-height: 1.4; color: var(--jp-ui-font-color1, inherit); }
@@ -191,7 +189,7 @@ def _marks(rows: Sequence[Any], best: set[int]) -> str:
         told.append("orange: has lost boxes")
     if any(not row.combination.precision.native for row in done):
         told.append("emulated: right numbers, no speed")
-    if any(row.network is not None and _unsteady(row.network.runs) for row in done):
+    if any(row.network is not None and row.network.runs.unsteady for row in done):
         told.append("~ unsteady, as if others use the device too: measure again")
     memories = dict.fromkeys(row.memory.what for row in done if row.memory is not None)
     told += [f"MiB: {what}" for what in memories]
@@ -256,11 +254,7 @@ def _ms(value: float) -> str:
 
 
 def _mean_and_std(runs: Any) -> str:
-    return f"{_ms(runs.mean)} ± {_ms(runs.std)}{' ~' if _unsteady(runs) else ''}"
-
-
-def _unsteady(runs: Any) -> bool:
-    return runs.std > UNSTEADY * runs.mean
+    return f"{_ms(runs.mean)} ± {_ms(runs.std)}{' ~' if runs.unsteady else ''}"
 
 
 def _lost(row: Any) -> str:

@@ -1,17 +1,16 @@
 """Replays equal eager, in any thread, on any device; what was returned stays; memory comes back."""
 
-import threading
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from tests.waiting import in_threads
 from yolov9kit import load, sample_weights
 from yolov9kit.cuda_graph import CaptureError, capture
 from yolov9kit.device import choose_device, choose_precision
 from yolov9kit.infer.graph_engine import MAX_SHAPES, GraphEngine, riding
+from yolov9kit.infer.recordings import Recordings
 from yolov9kit.infer.runner import Runner, make_runner
 from yolov9kit.types import RawMaps
 
@@ -19,7 +18,7 @@ on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVID
 
 
 def test_a_smaller_batch_rides_where_it_fills_a_quarter() -> None:
-    recorded: Any = dict.fromkeys([(64, 3, 32, 32), (8, 3, 32, 32), (16, 3, 64, 32)])
+    recorded = [(64, 3, 32, 32), (8, 3, 32, 32), (16, 3, 64, 32)]
     assert riding((8, 3, 32, 32), recorded) == (8, 3, 32, 32)
     assert riding((3, 3, 32, 32), recorded) == (8, 3, 32, 32)
     assert riding((1, 3, 32, 32), recorded) == (1, 3, 32, 32)  # it would pay for eight
@@ -72,19 +71,14 @@ def test_eight_threads_equal_serial() -> None:
     graph = runner("graph")
     batches = [torch.rand(2, 3, 64, 64) for _ in range(8)]
     wanted = [graph(batch).main for batch in batches]
-    found: dict[int, RawMaps] = {}
 
-    def work(number: int) -> None:
+    def work(number: int) -> RawMaps:
         with torch.cuda.stream(torch.cuda.Stream()):
-            for _ in range(20):
-                found[number] = graph(batches[number]).main
+            maps = [graph(batches[number]).main for _ in range(20)][-1]
             torch.cuda.current_stream().synchronize()
+        return maps
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = in_threads(8, work)
     for number, maps in enumerate(wanted):
         assert all(torch.equal(a, b) for a, b in zip(maps, found[number], strict=True))
 
@@ -133,6 +127,24 @@ def test_memory_comes_back_on_close() -> None:
     assert held > before + 50 * 2**20 and torch.cuda.memory_reserved() <= before
 
 
+def test_the_recordings_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", object)
+    cpu = choose_device("cpu")
+    recordings: Recordings[str, str] = Recordings(cpu, choose_precision("fp32", cpu), most=2)
+    pools: list[object] = []
+
+    def take(key: str, value: str) -> str:
+        def record(pool: object) -> str:
+            pools.append(pool)
+            return value
+
+        return recordings.take(key, record)
+
+    assert (take("a", "first"), take("b", "second"), take("a", "third")) == ("first", "second", "first")
+    assert take("c", "fourth") == "fourth" and list(recordings) == ["a", "c"]
+    assert take("b", "fifth") == "fifth" and len(pools) == 4 and len(set(map(id, pools))) == 1
+
+
 @pytest.mark.gpu
 @on_gpu
 def test_only_so_many_recordings_are_kept() -> None:
@@ -141,7 +153,7 @@ def test_only_so_many_recordings_are_kept() -> None:
         images = torch.rand(1, 3, height, 8, device="cuda")
         for a, b in zip(engine(images), _three(images), strict=True):
             torch.testing.assert_close(a, b)
-    assert len(engine._recorded) == MAX_SHAPES
+    assert len(list(engine._recordings)) == MAX_SHAPES
 
 
 @pytest.mark.gpu

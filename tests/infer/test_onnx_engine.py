@@ -1,12 +1,12 @@
 """ONNX Runtime equals torch, its file is kept once and made again when damaged, and a wrong one is refused."""
 
 import copy
-import threading
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.waiting import in_threads
 from yolov9kit import load, untrained
 from yolov9kit.device import choose_device, choose_precision
 from yolov9kit.errors import KitError
@@ -15,6 +15,7 @@ from yolov9kit.infer.mode import Mode
 from yolov9kit.infer.network import network_for
 from yolov9kit.infer.runner import Runner, make_runner
 from yolov9kit.model.yolov9 import YOLOv9, yolov9
+from yolov9kit.types import RawMaps
 
 CPU = choose_device("cpu")
 FP32 = choose_precision("fp32", CPU)
@@ -123,17 +124,11 @@ def test_threads_share_one(model: YOLOv9) -> None:
     onnx = runner(model)
     batches = [torch.rand(2, 3, 64, 64) for _ in range(8)]
     wanted = [onnx(batch).main for batch in batches]
-    found: dict[int, tuple[torch.Tensor, ...]] = {}
 
-    def work(number: int) -> None:
-        for _ in range(3):
-            found[number] = onnx(batches[number]).main
+    def work(number: int) -> RawMaps:
+        return [onnx(batches[number]).main for _ in range(3)][-1]
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = in_threads(8, work)
     for number, maps in enumerate(wanted):
         assert all(torch.equal(a, b) for a, b in zip(maps, found[number], strict=True))
 

@@ -1,7 +1,6 @@
 """What one recording does is what is done step by step. On a processor the same sentence runs with the references."""
 
 import copy
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from tests.waiting import in_threads
 from yolov9kit import Detections, Detector, Failed, load
 from yolov9kit.cuda_graph import Captured, CaptureError
 from yolov9kit.data.gpu_jpeg import GpuJpegDecoder, JpegEngine
@@ -25,10 +25,9 @@ from yolov9kit.infer.recorded import (
     Form,
     Kernels,
     Recorded,
-    Settings,
+    blank_settings,
     copy_pixels,
     found,
-    inputs_of,
     set_up,
 )
 from yolov9kit.infer.way import OneLaunch, Stepwise
@@ -151,7 +150,7 @@ def test_more_locations_than_fit_take_the_plain_way(
 
 def test_recordings_and_staging_are_used_again_and_given_back(one_launch: Detector, photos: Path) -> None:
     assert isinstance(one_launch._way, OneLaunch) and one_launch._way._recorded is not None
-    recordings = one_launch._way._recorded._recordings
+    recordings = one_launch._way._recorded._recordings._kept
     for _ in range(3):
         one_launch.detect(photos, batch_size=1)
     assert all(1 <= len(free) <= 2 for _, free in recordings.values())  # two batches are under way at a time
@@ -172,18 +171,8 @@ def test_a_stream_that_is_left_half_way_disturbs_no_other(one_launch: Detector, 
 
 def test_threads_share_one(one_launch: Detector, photos: Path) -> None:
     wanted = one_launch.detect(photos, batch_size=2)
-    found_by: dict[int, list[Detections]] = {}
-
-    def work(number: int) -> None:
-        found_by[number] = one_launch.detect(photos, batch_size=2)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for number in range(4):
-        for a, b in zip(found_by[number], wanted, strict=True):
+    for found_by_one in in_threads(4, lambda _: one_launch.detect(photos, batch_size=2)):
+        for a, b in zip(found_by_one, wanted, strict=True):
             assert_equal(a, b)
 
 
@@ -217,7 +206,7 @@ def test_a_form_is_used_again_where_a_batch_fits() -> None:
     config = DetectConfig()
     made = recordings._form(1000, (64, 64), config, 8)
     assert made == Form(8, (64, 64), 1024, 300, True)
-    recordings._recordings[made] = ()  # type: ignore[assignment]
+    recordings._recordings._kept[made] = ()  # type: ignore[assignment]
     assert recordings._form(700, (64, 64), config, 8) == made
     assert recordings._form(700, (64, 64), config, 3) == made
     for other in (
@@ -227,14 +216,13 @@ def test_a_form_is_used_again_where_a_batch_fits() -> None:
         recordings._form(700, (64, 64), config.changed(keep_candidates=True), 8),
         recordings._form(700, (64, 64), config.changed(max_detections=10), 8),
     ):
-        assert other not in recordings._recordings
+        assert other not in list(recordings._recordings)
 
 
 def test_what_is_set_up_is_the_batch_and_its_settings() -> None:
     pictures = [np.full((2, 3, 3), 7, np.uint8), np.full((4, 1, 3), 9, np.uint8)]
     boxes = [letterbox(picture.shape[:2], (32, 32)) for picture in pictures]  # type: ignore[arg-type]
-    pixels, *rest = inputs_of(Form(3, (32, 32), 64, 300, True), 4, "cpu")
-    settings = Settings(*rest)
+    pixels, settings = torch.zeros(64, dtype=torch.uint8), blank_settings(3, 4)
     copy_pixels(pictures, torch.zeros(64, dtype=torch.uint8)[:30], pixels[:30])
     assert pixels[:31].tolist() == [7] * 18 + [9] * 12 + [0]
     config = DetectConfig(min_score=0.5, max_iou=0.25, agnostic=True, classes=(2, 0))

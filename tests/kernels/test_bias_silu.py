@@ -1,12 +1,9 @@
 """The kernel equals its reference. Without a GPU it runs in Triton's interpreter, in a process of its own."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
+from tests.kernels.interpreter import checked_in_the_interpreter
 from yolov9kit.kernels.bias_silu import available, bias_silu_, bias_silu_reference
 
 SHAPES = [(2, 3, 5, 7), (1, 64, 40, 40), (3, 16, 1, 1), (2, 5, 33, 35), (0, 4, 8, 8)]
@@ -37,17 +34,7 @@ def test_reference_is_what_torch_does() -> None:
 
 @pytest.mark.skipif(not available(), reason="Triton is not installed")
 def test_kernel_equals_reference_in_the_interpreter() -> None:
-    program = (
-        "import sys; sys.path.insert(0, 'tests/kernels'); import test_bias_silu as t; print(t.check('cpu'))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) == 30
+    assert checked_in_the_interpreter("test_bias_silu") == 30
 
 
 @pytest.mark.gpu

@@ -1,9 +1,6 @@
 """Pixels equal OpenCV's bit for bit; the kernel equals its reference, without a GPU in Triton's interpreter."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.kernels.interpreter import checked_in_the_interpreter
 from yolov9kit.cuda_graph import capture
 from yolov9kit.data.letterbox import Letterbox, clip, letterbox
 from yolov9kit.kernels.bias_silu import available
@@ -215,17 +213,7 @@ def check(device: str) -> int:
 
 @pytest.mark.skipif(not available(), reason="Triton is not installed")
 def test_kernel_equals_reference_in_the_interpreter() -> None:
-    program = (
-        "import sys; sys.path.insert(0, 'tests/kernels'); import test_letterbox as t; print(t.check('cpu'))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) == 12
+    assert checked_in_the_interpreter("test_letterbox") == 12
 
 
 @pytest.mark.skipif(not available(), reason="Triton is not installed")

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from yolov9kit.infer.config import setting_error
+from yolov9kit.infer.config import multiples_of_32, setting_error
 
 Size = Annotated[int, Field(ge=32, le=4096)]
 Batch = Annotated[int, Field(ge=1, le=4096)]
@@ -82,11 +82,7 @@ class BenchmarkConfig(BaseModel):
     @field_validator("image_sizes")
     @classmethod
     def _fits_the_strides(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        for size in sizes:
-            if size % 32:
-                nearest = max(32, round(size / 32) * 32)
-                raise ValueError(f"{size} is no multiple of 32, the nearest is {nearest}")
-        return sizes
+        return multiples_of_32(sizes)
 
     @field_validator("image_sizes", "batch_sizes", "precisions", "modes")
     @classmethod

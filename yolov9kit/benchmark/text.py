@@ -9,8 +9,6 @@ from yolov9kit.benchmark.report import BenchmarkReport, Combination, Plan, Refus
 
 WIDTH = 120
 NOTHING = "-"
-UNSTEADY = 0.2
-"""Of the mean: a standard deviation above it is said aloud."""
 _RUN_HEADS = ("px", "batch", "precision", "mode")
 _SPEED_HEADS = ("ms ± std", "median", "p99", "img/s", "MiB", "frag.", "busy %", "W", "floor")
 _WHOLE_HEADS = ("decode", "prepare", "network", "NMS", "total", "img/s", "boxes", "score", "AP")
@@ -108,9 +106,7 @@ def _meanings(report: BenchmarkReport) -> Iterator[str]:
     for row, network in timed:
         if network.capped:
             yield f"{row.combination}: the seconds were over after {network.runs.count} of {wanted} timed runs"
-    unsteady = [
-        str(row.combination) for row, network in timed if network.runs.std > UNSTEADY * network.runs.mean
-    ]
+    unsteady = [str(row.combination) for row, network in timed if network.runs.unsteady]
     if unsteady:
         yield f"unsteady, as if others use the device too: {'; '.join(unsteady)}"
     yield "from file to detections: by stage, while stages may overlap; img/s by the host's clock"

@@ -23,6 +23,10 @@ BY_WAITING = "host clock around each run, the device waited for before and after
 BY_HOST = "host clock around each run"
 
 
+UNSTEADY = 0.2
+"""Of the mean: a standard deviation above it."""
+
+
 @dataclass(frozen=True)
 class Spread:
     """Times of single runs in milliseconds. ``std``: of these runs (not of a larger population)."""
@@ -33,6 +37,11 @@ class Spread:
     p99: float
     minimum: float
     count: int
+
+    @property
+    def unsteady(self) -> bool:
+        """So far apart that it is said aloud: others may use the device too."""
+        return self.std > UNSTEADY * self.mean
 
 
 def spread(times_ms: Sequence[float]) -> Spread:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yolov9kit.cli.parsing import Given, Parser
-from yolov9kit.errors import KitError, UsageError
+from yolov9kit.cli.parsing import Given, Parser, refuse_folders, rounded_up, write_reports
+from yolov9kit.errors import UsageError
 
 if TYPE_CHECKING:
     from yolov9kit.benchmark.config import BenchmarkConfig
@@ -83,9 +83,7 @@ _FIELDS = {
 def run(words: list[str], script: bool) -> int:
     given = vars(parser_of_benchmark().parse_args(words))
     config = _config(given, script)
-    for name in _FILES:
-        if name in given and given[name].is_dir():
-            raise UsageError(f"--{name} {given[name]}: is a folder; name a file to write")
+    refuse_folders(given, _FILES)
     if config.profile:  # else torch's profiler tells on standard error when it begins and ends
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     report, stopped = _measure(given["weights"][0], config, quiet="quiet" in given)
@@ -93,7 +91,7 @@ def run(words: list[str], script: bool) -> int:
     from yolov9kit.benchmark.text import table
 
     print(table(report))
-    for path in _write(report, given):
+    for path in write_reports(given, _FILES, lambda name: _content(name, report)):
         print(f"written: {path}", file=sys.stderr)
     if stopped:
         print(
@@ -152,7 +150,8 @@ def _config(given: Given, script: bool) -> "BenchmarkConfig":
         )
     settings: dict[str, Any] = {field: given[option] for option, field in _FIELDS.items() if option in given}
     if "img" in given:
-        settings["image_sizes"] = _rounded(_numbers("--img", given["img"]), script)
+        sizes = _numbers("--img", given["img"])
+        settings["image_sizes"] = tuple(rounded_up(sizes, "scripts do") if script else sizes)
     if "batch" in given:
         settings["batch_sizes"] = _numbers("--batch", given["batch"])
     settings |= _precisions(given)
@@ -174,17 +173,6 @@ def _numbers(option: str, words: Sequence[str]) -> tuple[int, ...]:
     if wrong is not None:
         raise UsageError(f"{option} {wrong}: give whole numbers, with commas or spaces between them")
     return tuple(map(int, parts))
-
-
-def _rounded(sizes: tuple[int, ...], script: bool) -> tuple[int, ...]:
-    rounded = tuple(-(-size // 32) * 32 for size in sizes)
-    if script and rounded != sizes and min(sizes) > 0:
-        print(
-            f"yolov9kit: image size {list(sizes)} rounded up to {list(rounded)}, as scripts do",
-            file=sys.stderr,
-        )
-        return rounded
-    return sizes
 
 
 def _precisions(given: Given) -> Given:
@@ -222,23 +210,6 @@ class _Line:
     def clear(self) -> None:
         if self._on:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def _write(report: "BenchmarkReport", given: Given) -> list[Path]:
-    """What was asked for; returns where it lies."""
-    from yolov9kit.output.files import write_bytes
-
-    written = []
-    for name in _FILES:
-        if name not in given:
-            continue
-        path = given[name]
-        try:
-            write_bytes(path, _content(name, report))
-        except OSError as error:
-            raise KitError(f"--{name} {path}: cannot be written ({error.strerror})") from error
-        written.append(path)
-    return written
 
 
 def _content(name: str, report: "BenchmarkReport") -> bytes:

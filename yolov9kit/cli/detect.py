@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from yolov9kit.cli.parsing import Parser, Progress
+from yolov9kit.cli.parsing import Parser, Progress, rounded_up
 from yolov9kit.errors import UsageError
 
 SCRIPT_SPELLINGS = frozenset(
@@ -217,12 +217,8 @@ def _image_size(given: list[int] | None, old: bool) -> int | tuple[int, int]:
         return 640
     if len(given) > 2:
         raise UsageError(f"--img takes one number, or height and width; {len(given)} were given")
-    if old and any(side % 32 for side in given) and min(given) > 0:
-        rounded = [-(-side // 32) * 32 for side in given]
-        print(
-            f"yolov9kit: image size {given} rounded up to {rounded}, as detect_dual.py does", file=sys.stderr
-        )
-        given = rounded
+    if old:
+        given = rounded_up(given, "detect_dual.py does")
     return given[0] if len(given) == 1 else (given[0], given[1])
 
 

@@ -3,9 +3,11 @@
 import argparse
 import sys
 import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from yolov9kit.errors import UsageError
+from yolov9kit.errors import KitError, UsageError
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,3 +60,40 @@ def named_precision(given: Given) -> Given:
     if len(set(asked.values())) > 1:
         raise UsageError(f"{' and '.join(asked)}: two precisions at once; name one")
     return {"precision": next(iter(asked.values()))} if asked else {}
+
+
+def rounded_up(sizes: Sequence[int], as_whom: str) -> list[int]:
+    """Image sizes as old scripts take them: up to the next multiple of 32, which is said. Those below 1 stay."""
+    rounded = [-(-size // 32) * 32 for size in sizes]
+    if rounded == list(sizes) or min(sizes) < 1:
+        return list(sizes)
+    print(f"yolov9kit: image size {list(sizes)} rounded up to {rounded}, as {as_whom}", file=sys.stderr)
+    return rounded
+
+
+def refuse_folders(given: "Given", names: Iterable[str]) -> None:
+    """Raises UsageError where one of these options names a folder instead of a file: before the work, not after it."""
+    for name in names:
+        if name in given and given[name].is_dir():
+            raise UsageError(f"--{name} {given[name]}: is a folder; name a file to write")
+
+
+def write_reports(given: "Given", names: Iterable[str], content: Callable[[str], bytes]) -> list[Path]:
+    """``content(name)`` into the file that option ``name`` asks for; returns those that were written.
+
+    Raises:
+        KitError: one cannot be written.
+    """
+    from yolov9kit.output.files import write_bytes
+
+    written = []
+    for name in names:
+        if name not in given:
+            continue
+        path = given[name]
+        try:
+            write_bytes(path, content(name))
+        except OSError as error:
+            raise KitError(f"--{name} {path}: cannot be written ({error.strerror})") from error
+        written.append(path)
+    return written

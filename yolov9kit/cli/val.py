@@ -6,8 +6,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yolov9kit.cli.parsing import Given, Parser, Progress, named_precision
-from yolov9kit.errors import KitError, UsageError
+from yolov9kit.cli.parsing import (
+    Given,
+    Parser,
+    Progress,
+    named_precision,
+    refuse_folders,
+    rounded_up,
+    write_reports,
+)
+from yolov9kit.errors import UsageError
 
 if TYPE_CHECKING:
     from yolov9kit.evaluation.config import EvalConfig
@@ -104,9 +112,7 @@ _FIELDS = {
 def run(words: list[str], script: bool) -> int:
     given = vars(parser_of_val().parse_args(words))
     config = _config(given, script)
-    for name in _REPORTS:
-        if name in given and given[name].is_dir():
-            raise UsageError(f"--{name} {given[name]}: is a folder; name a file to write")
+    refuse_folders(given, _REPORTS)
     quiet = "quiet" in given
 
     from yolov9kit.evaluation.evaluate import evaluate
@@ -147,16 +153,9 @@ def _config(given: Given, script: bool) -> "EvalConfig":
     if "one_label" in given:
         settings["multi_label"] = False
     if "image_size" in settings:
-        settings["image_size"] = tuple(_sizes(settings["image_size"], script))
+        sizes = settings["image_size"]
+        settings["image_size"] = tuple(rounded_up(sizes, "val_dual.py does") if script else sizes)
     return EvalConfig(**settings)
-
-
-def _sizes(sizes: list[int], script: bool) -> list[int]:
-    rounded = [-(-size // 32) * 32 for size in sizes]
-    if script and rounded != sizes and min(sizes) > 0:
-        print(f"yolov9kit: image size {sizes} rounded up to {rounded}, as val_dual.py does", file=sys.stderr)
-        return rounded
-    return sizes
 
 
 class _Stages:
@@ -182,18 +181,7 @@ class _Stages:
 
 def _write(report: "EvalReport", given: Given) -> list[Path]:
     """What was asked for; returns where it lies."""
-    from yolov9kit.output.files import write_bytes
-
-    written = []
-    for name in _REPORTS:
-        if name not in given:
-            continue
-        path = given[name]
-        try:
-            write_bytes(path, _content(name, report))
-        except OSError as error:
-            raise KitError(f"--{name} {path}: cannot be written ({error.strerror})") from error
-        written.append(path)
+    written = write_reports(given, _REPORTS, lambda name: _content(name, report))
     if "save_json" in given or "save_txt" in given:
         written.append(_write_folder(report, given))
     return written

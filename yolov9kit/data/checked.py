@@ -8,7 +8,6 @@ Losing that file costs time, nothing else.
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import PIL
 
-from yolov9kit.cache import cache_folder
+from yolov9kit.cache import cache_folder, write_whole
 from yolov9kit.data.image import decode_image
 from yolov9kit.errors import PictureError
 
@@ -105,7 +104,8 @@ class PictureFacts:
             if path in self._wanted  # the entries of pictures that are gone go too
         }
         try:
-            _write(self._file, json.dumps({"format": _FORMAT, "pictures": entries}))
+            text = json.dumps({"format": _FORMAT, "pictures": entries})
+            write_whole(self._file, lambda file: file.write_text(text, encoding="ascii"))
         except OSError as fault:
             return f"{self._file}: {fault.strerror or fault}"
         return ""
@@ -124,19 +124,6 @@ class PictureFacts:
         if known is not None and known[0] == identity:
             return identity, known[1], True
         return identity, check_picture(path), False
-
-
-def _write(file: Path, text: str) -> None:
-    """All or nothing: a reader, or a second writer, never meets half a file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    try:
-        with open(descriptor, "w", encoding="ascii") as stream:
-            stream.write(text)
-        os.replace(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _load(file: Path) -> dict[str, tuple[Identity, Checked]]:

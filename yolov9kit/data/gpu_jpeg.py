@@ -15,7 +15,7 @@ import io
 import os
 import stat
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from contextvars import copy_context
@@ -30,7 +30,7 @@ from torch import Tensor
 
 from yolov9kit.data.image import decode_image
 from yolov9kit.data.plain_jpeg import PlainJpeg, plain_jpeg
-from yolov9kit.data.prefetch import MAX_AHEAD_BYTES, Reserve, prefetched_with, read_decoded
+from yolov9kit.data.prefetch import MAX_AHEAD_BYTES, Reserve, in_batches, prefetched_with, read_decoded
 from yolov9kit.data.sources import Source
 from yolov9kit.errors import DeviceError, PictureError
 from yolov9kit.types import Failed, Picture
@@ -40,7 +40,7 @@ Decode = Callable[[list[Tensor]], list[Tensor]]
 RuntimeError says that one cannot be decoded."""
 
 BATCH_BYTES = 2**28
-"""Pixels of a batch. Above this a batch goes on as it is: memory stays bounded."""
+"""Pixels of a batch. Above this it goes on as it is."""
 
 _MAX_FILE_BYTES = 2**26  # larger ones are few, and a thread of the processor does them
 _WORST_MEAN = 4.0  # levels of 255, of a smooth picture; wrong colours are ten times as far off
@@ -261,7 +261,7 @@ class GpuJpegDecoder:
             worker = stack.enter_context(ThreadPoolExecutor(1, "JPEG on the GPU"))
             work = self._on_own_stream()
             pending: Future[list[DevicePicture | Failed]] | None = None
-            for batch in _batches(items, batch_size):
+            for batch in in_batches(items, batch_size, BATCH_BYTES, _pixel_bytes):
                 following = worker.submit(copy_context().run, work, batch)
                 if pending is not None:
                     yield pending.result()
@@ -340,22 +340,6 @@ def _upright(pixels: Tensor, plain: PlainJpeg) -> Tensor:
     mirrored = {2: (2,), 3: (1, 2), 4: (1,), 5: (), 6: (1,), 7: (1, 2), 8: (2,)}[plain.orientation]
     pixels = pixels.flip(mirrored)
     return (pixels.transpose(1, 2) if plain.orientation >= 5 else pixels).contiguous()
-
-
-def _batches(
-    items: Iterable[JpegFile | Picture | Failed], size: int
-) -> Iterator[list[JpegFile | Picture | Failed]]:
-    batch: list[JpegFile | Picture | Failed] = []
-    held = 0
-    for item in items:
-        batch.append(item)
-        held += _pixel_bytes(item)
-        if len(batch) == size or held > BATCH_BYTES:
-            yield batch
-            batch, held = [], 0
-        del item  # or it would be held while the next ones are read
-    if batch:
-        yield batch
 
 
 def _pixel_bytes(item: JpegFile | Picture | Failed) -> int:

@@ -295,6 +295,23 @@ def ahead(
         _join(thread)
 
 
+def in_batches(
+    items: Iterable[T], count: int, max_bytes: int, size: Callable[[T], int]
+) -> Generator[list[T], None, None]:
+    """Lists of up to ``count`` items. One that takes more than ``max_bytes`` goes on as it is: memory stays bounded."""
+    batch: list[T] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += size(item)
+        if len(batch) == count or held > max_bytes:
+            yield batch
+            batch, held = [], 0
+        del item  # or the largest would be held while the next one is read
+    if batch:
+        yield batch
+
+
 def _thread(work: Callable[[], Any]) -> threading.Thread:
     """A running thread in the context of the one who starts it. It keeps no process from ending."""
     thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True, name="pictures ahead")

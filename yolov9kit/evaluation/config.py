@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from yolov9kit.evaluation.selection import DEFAULT, Selection
-from yolov9kit.infer.config import setting_error
+from yolov9kit.infer.config import multiples_of_32, setting_error
 
 Size = Annotated[int, Field(ge=32, le=4096)]
 
@@ -66,10 +66,7 @@ class EvalConfig(BaseModel):
     @field_validator("image_size")
     @classmethod
     def _fits_the_strides(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        for size in sizes:
-            if size % 32:
-                nearest = max(32, round(size / 32) * 32)
-                raise ValueError(f"{size} is no multiple of 32, the nearest is {nearest}")
+        multiples_of_32(sizes)
         if len(set(sizes)) < len(sizes):
             raise ValueError("each size once")
         return sizes

@@ -40,11 +40,12 @@ def best_classes(maps: Sequence[Tensor], min_score: float, precision: str) -> li
     pictured, located = (torch.cat(numbers).cpu().numpy() for numbers in (pictures, locations))
     column = torch.cat(columns).cpu()
     scores = column[:, 4 * BINS :].sigmoid().numpy()
+    best = scores.max(axis=1)
     order = np.lexsort((located, pictured))  # picture by picture, in the order of locations
-    order = order[scores.max(axis=1)[order] > np.float32(min_score)]
-    pictured, located, scores = pictured[order], located[order], scores[order]
+    order = order[best[order] > np.float32(min_score)]
+    pictured, located = pictured[order], located[order]
     cells = boxes_in_few_cells(column[:, : 4 * BINS].numpy()[order], points.numpy()[located])
-    found = cells * scale.numpy()[located], scores.max(axis=1), scores.argmax(axis=1)
+    found = cells * scale.numpy()[located], best[order], scores.argmax(axis=1)[order]
     cuts = np.searchsorted(pictured, np.arange(1, len(maps[0])))
     return list(zip(*(np.split(values, cuts) for values in found), strict=True))
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from yolov9kit.cache import cache_folder, keep
 from yolov9kit.device import Device, Precision, float32_math
 from yolov9kit.errors import KitError
+from yolov9kit.infer.network import MapsAlone
 from yolov9kit.types import ProgressCallback, RawMaps
 
 LAYOUT = 1
@@ -109,22 +110,10 @@ def compiled(network: nn.Module, weights: list[Tensor], images: Tensor) -> Any:
     from torch._inductor import standalone_compile
 
     with torch.inference_mode(False), torch.no_grad():
-        program = torch.export.export(_Maps(network), (torch.zeros_like(images),))
+        program = torch.export.export(MapsAlone(network), (torch.zeros_like(images),))
     return standalone_compile(
         program.graph_module, [*weights, images], dynamic_shapes="from_example_inputs", options=OPTIONS
     )
-
-
-class _Maps(nn.Module):
-    """The three maps alone."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, images: Tensor) -> RawMaps:
-        main: RawMaps = self.network(images).main
-        return main
 
 
 def load(path: Path) -> Any:

@@ -68,6 +68,19 @@ class DetectConfig(BaseModel):
             raise setting_error(error, type(self)) from None
 
 
+def multiples_of_32(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The sides of inputs, as they are.
+
+    Raises:
+        ValueError: one does not fit the network's largest stride; the message names the nearest that does.
+    """
+    for size in sizes:
+        if size % 32:
+            nearest = max(32, round(size / 32) * 32)
+            raise ValueError(f"{size} is no multiple of 32, the nearest is {nearest}")
+    return sizes
+
+
 def setting_error(
     error: ValidationError, config: type[BaseModel], hint: Callable[[str], str] | None = None
 ) -> UsageError:

@@ -1,5 +1,6 @@
 """What runs a network: a call from prepared images to raw maps. Each mode is one engine."""
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
@@ -7,6 +8,9 @@ from torch import Tensor
 from yolov9kit.device import Device, Precision, float32_math
 from yolov9kit.model.yolov9 import YOLOv9
 from yolov9kit.types import RawMaps
+
+Network = Callable[[Tensor], RawMaps]
+"""Prepared images to raw maps, never waiting for the device: what can be recorded."""
 
 
 @runtime_checkable

@@ -1,14 +1,15 @@
 """One launch for a whole network: recorded once for each shape, replayed by any thread."""
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 
 from yolov9kit.cuda_graph import Captured, capture
-from yolov9kit.device import Device, Precision, float32_math
+from yolov9kit.device import Device, Precision
+from yolov9kit.infer.engine import Network
+from yolov9kit.infer.recordings import Recordings
 from yolov9kit.types import RawMaps
 
 MAX_SHAPES = 12
@@ -19,20 +20,18 @@ LEAST_FILLED = 4
 
 
 class GraphEngine:
-    """Replays ``network`` (images to raw maps), on the device asked for."""
+    """Replays ``network``, on the device asked for."""
 
-    def __init__(self, network: Callable[[Tensor], RawMaps], device: Device, precision: Precision) -> None:
-        self._network, self._device, self._precision = network, device, precision
-        self._recorded: dict[tuple[int, ...], Captured] = {}  # by shape, the one used last at the end
+    def __init__(self, network: Network, device: Device, precision: Precision) -> None:
+        self._network = network
+        self._recordings: Recordings[tuple[int, ...], Captured] = Recordings(device, precision, MAX_SHAPES)
         self._lock = threading.Lock()
         self._done: torch.cuda.Event | None = None
-        self._pool: Any = None
 
     def __call__(self, images: Tensor) -> RawMaps:
         with self._lock, torch.cuda.device(images.device):
-            shape = riding(tuple(images.shape), self._recorded)
-            captured = self._recorded.pop(shape, None) or self._record(images)
-            self._recorded[shape] = captured
+            shape = riding(tuple(images.shape), self._recordings)
+            captured = self._recordings.take(shape, lambda pool: capture(self._network, [images], pool=pool))
             if self._done is not None:  # a thread with a stream of its own may still read the maps
                 torch.cuda.current_stream().wait_event(self._done)
             rows = len(images)
@@ -43,22 +42,11 @@ class GraphEngine:
             self._done.record()
         return p3, p4, p5
 
-    def _record(self, images: Tensor) -> Captured:
-        while len(self._recorded) >= MAX_SHAPES:
-            self._recorded.pop(next(iter(self._recorded)))
-        if self._pool is None:  # one for all: they never run at the same time, and what they give is copied
-            self._pool = torch.cuda.graph_pool_handle()
-        with float32_math(self._precision, self._device):
-            return capture(self._network, [images], pool=self._pool)
-
     def close(self) -> None:
         """Drop the recordings and give their memory back to the device."""
         with self._lock:
-            self._recorded.clear()
-            self._done = self._pool = None
-        with torch.cuda.device(self._device.torch_name):
-            torch.cuda.synchronize()
-            torch.cuda.empty_cache()
+            self._done = None
+            self._recordings.clear()
 
 
 def riding(shape: tuple[int, ...], recorded: Iterable[tuple[int, ...]]) -> tuple[int, ...]:

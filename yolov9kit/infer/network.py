@@ -71,6 +71,18 @@ def uses_channels_last(device: Device, precision: Precision) -> bool:
     return device.kind == "cpu" or precision.name != "fp32"
 
 
+class MapsAlone(nn.Module):
+    """The three maps of a network as a tuple, which is what exporters know."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> RawMaps:
+        main: RawMaps = self.network(images).main
+        return main
+
+
 def network_for(model: YOLOv9, device: Device, precision: Precision, epilogues: bool = True) -> YOLOv9:
     """The deployed, fused form of ``model``, which is left as it is, ready to run on ``device`` in ``precision``.
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from yolov9kit.cache import cache_folder, keep
 from yolov9kit.errors import KitError
+from yolov9kit.infer.network import MapsAlone
 from yolov9kit.machine import usable_cores
 from yolov9kit.model.yolov9 import YOLOv9
 from yolov9kit.types import ProgressCallback, RawMaps
@@ -80,18 +81,6 @@ def onnx_file(network: YOLOv9) -> Path:
     return cache_folder() / "onnx" / f"yolov9-{network.size}-{digest.hexdigest()[:32]}.onnx"
 
 
-class _Flat(nn.Module):
-    """The three maps alone: a tuple is what the exporter knows."""
-
-    def __init__(self, network: YOLOv9) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, images: Tensor) -> RawMaps:
-        main: RawMaps = self.network(images).main
-        return main
-
-
 def export(network: YOLOv9) -> bytes:
     """``images`` B x 3 x H x W float32 to ``p3``, ``p4``, ``p5``; B, H and W are free.
 
@@ -102,7 +91,7 @@ def export(network: YOLOv9) -> bytes:
     with _EXPORTING, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there is a newer exporter
         torch.onnx.export(
-            _Flat(network),
+            MapsAlone(network),
             (torch.zeros(1, 3, 64, 64),),
             file,
             input_names=names[:1],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from yolov9kit.data.gpu_jpeg import DevicePicture, GpuJpegDecoder, NoJpegEngine, choose_jpeg_engine
-from yolov9kit.data.prefetch import decode_threads, prefetched
+from yolov9kit.data.prefetch import decode_threads, in_batches, prefetched
 from yolov9kit.data.sources import Picture, Source, open_source
 from yolov9kit.device import choose_device, choose_precision, memory_mib
 from yolov9kit.errors import PictureError, UsageError
@@ -20,6 +20,9 @@ from yolov9kit.model.checkpoint import Checkpoint, load
 from yolov9kit.types import Detections, Failed, ProgressCallback
 
 T = TypeVar("T", Picture, DevicePicture)
+
+MAX_HELD_BYTES = 96 * 2**20
+"""Pixels of a batch that wait for the rest of it. Above this it goes on as it is."""
 
 
 class Detector:
@@ -62,7 +65,7 @@ class Detector:
         self.runner: Runner = make_runner(checkpoint.model, chosen, precise, moded, progress)
         self._way: Way = way_of(self.runner, self.names)
         self._gpu_jpeg = gpu_jpeg
-        self._decoder: GpuJpegDecoder | None = None
+        self._decoder: GpuJpegDecoder | NoJpegEngine | None = None  # None: not tried yet
         self._threads = decode_threads(usable_cores()).threads
 
     def __repr__(self) -> str:
@@ -119,12 +122,10 @@ class Detector:
         if not self._gpu_jpeg or not isinstance(self._way, OneLaunch):
             return None
         if self._decoder is None:
-            engine = choose_jpeg_engine(self.runner.device.torch_name)
-            if isinstance(engine, NoJpegEngine):
-                self._gpu_jpeg = False
-                return None
-            self._decoder = GpuJpegDecoder(self.runner.device.torch_name, engine)
-        return self._decoder
+            device = self.runner.device.torch_name
+            engine = choose_jpeg_engine(device)
+            self._decoder = engine if isinstance(engine, NoJpegEngine) else GpuJpegDecoder(device, engine)
+        return None if isinstance(self._decoder, NoJpegEngine) else self._decoder
 
     def _device_batches(
         self,
@@ -166,7 +167,8 @@ class Detector:
 
         # a live source shows each frame at once; a batch would hold it back
         batch, ahead = (1, 1) if opened.total is None else (config.batch_size, self._way.ahead)
-        return self._run(_batches(readable(), batch), config, ahead)
+        batches = in_batches(readable(), batch, MAX_HELD_BYTES, lambda picture: picture.pixels.nbytes)
+        return self._run(batches, config, ahead)
 
     def _check(self, config: DetectConfig) -> None:
         wrong = [c for c in config.classes or () if not 0 <= c < len(self.names)]
@@ -215,21 +217,3 @@ def _fail(failed: Failed, on_failure: Callable[[Failed], object] | None) -> None
     if on_failure is None:
         raise PictureError(failed.error)
     on_failure(failed)
-
-
-MAX_HELD_BYTES = 96 * 2**20
-"""Pixels of a batch that wait for the rest of it. Above this a batch goes on as it is: memory stays bounded."""
-
-
-def _batches(pictures: Iterator[Picture], size: int) -> Iterator[list[Picture]]:
-    batch: list[Picture] = []
-    held = 0
-    for picture in pictures:
-        batch.append(picture)
-        held += picture.pixels.nbytes
-        if len(batch) == size or held > MAX_HELD_BYTES:
-            yield batch
-            batch, held = [], 0
-        del picture  # or the largest picture would be held while the next one is decoded
-    if batch:
-        yield batch

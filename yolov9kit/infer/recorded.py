@@ -14,18 +14,16 @@ from torch import Tensor
 
 from yolov9kit.cuda_graph import Captured, capture
 from yolov9kit.data.letterbox import Letterbox
-from yolov9kit.device import Device, Precision, float32_math
+from yolov9kit.device import Device, Precision
 from yolov9kit.infer.config import DetectConfig
+from yolov9kit.infer.engine import Network
 from yolov9kit.infer.graph_engine import LEAST_FILLED
 from yolov9kit.infer.network import uses_channels_last
+from yolov9kit.infer.recordings import Recordings
 from yolov9kit.kernels.candidates import best_locations
 from yolov9kit.kernels.letterbox import Placement, interleaved, letterbox_, letterbox_table, planar, undo
 from yolov9kit.kernels.nms import nms
 from yolov9kit.model.decode import decode
-from yolov9kit.types import RawMaps
-
-Network = Callable[[Tensor], RawMaps]
-"""Prepared images to raw maps, never waiting for the device."""
 
 Pixels = Sequence[np.ndarray] | Sequence[Tensor]
 Strides = Callable[[tuple[int, int]], tuple[int, int, int]]
@@ -79,7 +77,7 @@ class Sentence:
     def __call__(
         self, pixels: Tensor, table: Tensor, limits: Tensor, classes: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """See ``Inputs``.
+        """Pixels: ``room`` bytes. The rest: see ``Settings``.
 
         Returns:
             B x rows x 6 float32: box, score and label; and B x 3 int64: filled rows, locations found, finite.
@@ -109,15 +107,6 @@ class Settings(NamedTuple):
     """What goes into the sentence beside the pixels: the table, see ``letterbox_table``; least score, largest IoU and
     agnostic (0 or 1); and which of the C classes are wanted."""
 
-    table: Tensor
-    limits: Tensor
-    classes: Tensor
-
-
-class Inputs(NamedTuple):
-    """``room`` bytes of pixels, and what ``Settings`` holds."""
-
-    pixels: Tensor
     table: Tensor
     limits: Tensor
     classes: Tensor
@@ -179,9 +168,10 @@ class Recorded:
     def __init__(self, network: Network, device: Device, precision: Precision, classes: int) -> None:
         self._network, self._device, self._precision, self._classes = network, device, precision, classes
         self._lock = threading.Lock()
-        # with the staging memory that nobody uses now; the recording used last is at the end
-        self._recordings: dict[Form, tuple[Captured, list[Staging]]] = {}
-        self._pool: Any = None
+        # with the staging memory that nobody uses now
+        self._recordings: Recordings[Form, tuple[Captured, list[Staging]]] = Recordings(
+            device, precision, MAX_FORMS
+        )
 
     @torch.inference_mode()  # the recorded inputs were made in it
     def submit(
@@ -196,22 +186,19 @@ class Recorded:
         with self._lock, torch.cuda.device(self._device.torch_name):
             used = sum(3 * height * width for height, width in (box.picture_hw for box in boxes))
             form = self._form(used, boxes[0].input_hw, config, batch)
-            captured, free = (
-                self._recordings.pop(form) if form in self._recordings else (self._record(form), [])
-            )
-            self._recordings[form] = captured, free
+            captured, free = self._recordings.take(form, lambda pool: (self._record(form, pool), []))
             staging = free.pop() if free else _staging(form, self._classes, captured)
-            target = Inputs(*captured.inputs)
+            target, *places = captured.inputs
             staging.started.record()
             arrays = [picture for picture in pictures if isinstance(picture, np.ndarray)]
             if arrays:
-                copy_pixels(arrays, staging.room(form.room)[:used], target.pixels[:used])
+                copy_pixels(arrays, staging.room(form.room)[:used], target[:used])
             else:
                 flat = [picture.reshape(-1) for picture in pictures if isinstance(picture, Tensor)]
-                torch.cat(flat, out=target.pixels[:used])
+                torch.cat(flat, out=target[:used])
             strides = interleaved if arrays else planar
             set_up(staging.settings, boxes, strides, form.room, config)
-            for place, values in zip(target[1:], staging.settings, strict=True):
+            for place, values in zip(places, staging.settings, strict=True):
                 place.copy_(values, non_blocking=True)
             captured.graph.replay()
             rows, counts = captured.outputs
@@ -224,10 +211,6 @@ class Recorded:
         """Drop the recordings and give their memory back."""
         with self._lock:
             self._recordings.clear()
-            self._pool = None
-        with torch.cuda.device(self._device.torch_name):
-            torch.cuda.synchronize()
-            torch.cuda.empty_cache()
 
     def _form(self, used: int, input_hw: tuple[int, int], config: DetectConfig, batch: int) -> Form:
         rows = SLOTS if config.keep_candidates else min(config.max_detections, SLOTS)
@@ -242,32 +225,26 @@ class Recorded:
         ]
         return min(fitting, default=wanted)
 
-    def _record(self, form: Form) -> Captured:
-        while len(self._recordings) >= MAX_FORMS:
-            self._recordings.pop(next(iter(self._recordings)))
-        if self._pool is None:  # one for all: they run one after the other, and what they give is copied
-            self._pool = torch.cuda.graph_pool_handle()
+    def _record(self, form: Form, pool: Any) -> Captured:
         sentence = Sentence(self._network, form, self._device, self._precision, Kernels())
-        examples = inputs_of(form, self._classes, self._device.torch_name)
-        with float32_math(self._precision, self._device):
-            return capture(sentence, examples, pool=self._pool)
+        pixels = torch.zeros(form.room, dtype=torch.uint8, device=self._device.torch_name)
+        settings = blank_settings(form.batch, self._classes)
+        return capture(sentence, [pixels, *(one.to(pixels.device) for one in settings)], pool=pool)
 
 
-def inputs_of(form: Form, classes: int, device: str) -> Inputs:
-    """Those of a batch of gray pictures."""
-    return Inputs(
-        torch.zeros(form.room, dtype=torch.uint8, device=device),
-        letterbox_table([], form.room, form.batch).to(device),
-        torch.tensor((0.25, 0.7, 0.0), device=device),
-        torch.ones(classes, dtype=torch.bool, device=device),
+def blank_settings(batch: int, classes: int) -> Settings:
+    """Those of a batch of gray pictures, on the processor."""
+    return Settings(
+        letterbox_table([], 0, batch),
+        torch.tensor((0.25, 0.7, 0.0)),
+        torch.ones(classes, dtype=torch.bool),
     )
 
 
 def _staging(form: Form, classes: int, captured: Captured) -> Staging:
     rows, counts = captured.outputs  # fewer rows than asked for, where a picture has fewer locations
-    blank = inputs_of(form._replace(room=0), classes, "cpu")
     return Staging(
-        Settings(*(tensor.pin_memory() for tensor in blank[1:])),
+        Settings(*(tensor.pin_memory() for tensor in blank_settings(form.batch, classes))),
         torch.empty_like(rows, device="cpu").pin_memory(),
         torch.empty_like(counts, device="cpu").pin_memory(),
         torch.cuda.Event(enable_timing=True),

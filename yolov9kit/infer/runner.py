@@ -77,11 +77,6 @@ class Runner:
             images = images.contiguous(memory_format=torch.channels_last)
         return images
 
-    def warm_up(self, batch: int, input_hw: tuple[int, int]) -> None:
-        """Do now what the first call of this shape would do: record, compile, choose algorithms."""
-        self(torch.zeros((batch, 3, *input_hw), dtype=torch.uint8))
-        self.synchronize()
-
     def synchronize(self) -> None:
         """Wait until the device has done everything, so that a clock can be read."""
         synchronize(self.device.torch_name)
@@ -127,9 +122,8 @@ def _prepared_by_numpy(images: Tensor) -> Tensor:
     """NumPy takes no threads: torch's, once awake, take ONNX Runtime's cores from it for a while."""
     if images.dtype != torch.uint8:
         return images.detach().float().cpu().contiguous()
-    whole = np.ascontiguousarray(
-        images.cpu().numpy()
-    )  # turned over while they are bytes, which is less to move
+    # turned over while they are bytes, which is less to move
+    whole = np.ascontiguousarray(images.cpu().numpy())
     return torch.from_numpy(np.divide(whole, np.float32(255), dtype=np.float32))
 
 

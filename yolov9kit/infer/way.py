@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,9 +14,15 @@ from yolov9kit.infer.choose import Located, best_classes, by_score, kept_candida
 from yolov9kit.infer.config import DetectConfig
 from yolov9kit.infer.recorded import IN_FLIGHT, SLOTS, Recorded, Underway
 from yolov9kit.infer.runner import Runner
-from yolov9kit.types import Detections, Picture, Timings
+from yolov9kit.types import Candidates, Detections, Picture, Timings
 
 Shown = Picture | DevicePicture
+
+Chosen = tuple[Located, Candidates | None]
+"""What stays of one picture, and the candidates if they are kept."""
+
+Spent = tuple[float, float, float]
+"""Milliseconds of a batch: before the network, the network, after it."""
 
 Started = Callable[[], list[Detections]]
 """Waits for a batch that was started."""
@@ -59,32 +64,30 @@ class Stepwise:
         self._runner, self._names = runner, names
 
     def start(self, pictures: Sequence[Shown], config: DetectConfig, largest: int) -> Started:
-        results = self._detect(pictures, config)
+        found, spent = self.choose(pictures, config)
+        results = detections(pictures, found, self._names, spent)
         return lambda: results
 
     def close(self) -> None:
         pass
 
-    def _detect(self, pictures: Sequence[Shown], config: DetectConfig) -> list[Detections]:
+    def choose(self, pictures: Sequence[Shown], config: DetectConfig) -> tuple[list[Chosen], Spent]:
+        """What stays on each picture, and the time that it took."""
         clock = _Clock(self._runner)
         here = [shown.picture() if isinstance(shown, DevicePicture) else shown for shown in pictures]
         boxed = placed(here, config)
         inputs = np.stack([box.apply(picture.pixels) for box, picture in zip(boxed, here, strict=True)])
         images = torch.from_numpy(inputs).to(self._runner.device.torch_name).permute(0, 3, 1, 2)
-        preprocess_ms = clock.lap() / len(pictures)
+        preprocess_ms = clock.lap()
         outputs = self._runner(images)
-        network_ms = clock.lap() / len(pictures)
+        network_ms = clock.lap()
         with torch.inference_mode():
             found = best_classes(outputs.main, config.floor, self._runner.precision.name)
         results = []
-        for picture, box, (boxes, scores, labels) in zip(pictures, boxed, found, strict=True):
+        for box, (boxes, scores, labels) in zip(boxed, found, strict=True):
             located = by_score((box.undo(boxes), scores, labels))
-            results.append(chosen(picture, located, len(scores), config, self._names))
-        nms_ms = clock.lap() / len(pictures)
-        return [
-            replace(result, timings=Timings(picture.decode_ms, preprocess_ms, network_ms, nms_ms))
-            for result, picture in zip(results, pictures, strict=True)
-        ]
+            results.append(chosen(box.picture_hw, located, len(scores), config))
+        return results, (preprocess_ms, network_ms, clock.lap())
 
 
 class OneLaunch:
@@ -131,36 +134,46 @@ class OneLaunch:
         begin = time.perf_counter()
         if not all(one.finite for one in found):
             raise not_finite(self._runner.precision.name)
-        results = []
+        results: list[Chosen] = []
         for picture, one in zip(pictures, found, strict=True):
             if one.located > SLOTS:
-                results += self._stepwise.start([picture], config, 1)()
+                results += self._stepwise.choose([picture], config)[0]
             elif config.keep_candidates:
-                results.append(chosen(picture, one[:3], one.located, config, self._names))
+                results.append(chosen(picture.hw, one[:3], one.located, config))
             else:
-                results.append(detections(picture, one[:3], self._names))
+                results.append((one[:3], None))
         nms_ms = (time.perf_counter() - begin) * 1000
-        shares = (spent / len(pictures) for spent in (preprocess_ms, network_ms, nms_ms))
-        preprocess_ms, network_ms, nms_ms = shares
-        return [
-            replace(result, timings=Timings(picture.decode_ms, preprocess_ms, network_ms, nms_ms))
-            for result, picture in zip(results, pictures, strict=True)
-        ]
+        return detections(pictures, results, self._names, (preprocess_ms, network_ms, nms_ms))
 
 
-def chosen(
-    picture: Shown, located: Located, count: int, config: DetectConfig, names: tuple[str, ...]
-) -> Detections:
+def chosen(picture_hw: tuple[int, int], located: Located, count: int, config: DetectConfig) -> Chosen:
     """Thresholds and NMS on what was located, which comes by falling score in picture pixels."""
-    height, width = picture.hw
-    selected = select(*located, (width, height), config)
-    return replace(detections(picture, selected, names), candidates=kept_candidates(located, count, config))
+    height, width = picture_hw
+    return select(*located, (width, height), config), kept_candidates(located, count, config)
 
 
-def detections(picture: Shown, located: Located, names: tuple[str, ...]) -> Detections:
-    """What was found on a picture, with where it comes from."""
-    height, width = picture.hw
-    return Detections(*located, names, (width, height), picture.path, picture.frame, notes=picture.notes)
+def detections(
+    pictures: Sequence[Shown], found: Sequence[Chosen], names: tuple[str, ...], spent: Spent
+) -> list[Detections]:
+    """What was found on each picture of a batch, with where it comes from and its even share of the time."""
+    shares = [milliseconds / len(pictures) for milliseconds in spent]
+    results = []
+    for picture, (located, candidates) in zip(pictures, found, strict=True):
+        height, width = picture.hw
+        timings = Timings(picture.decode_ms, *shares)
+        results.append(
+            Detections(
+                *located,
+                names,
+                (width, height),
+                picture.path,
+                picture.frame,
+                timings,
+                picture.notes,
+                candidates,
+            )
+        )
+    return results
 
 
 class _Clock:
