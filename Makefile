@@ -112,10 +112,12 @@ ifneq ($(JS_TESTS),)
 	node --test $(JS_TESTS)
 endif
 
+# nbval kills its kernels, so what they keep in temporary folders is theirs no more and is removed here.
 notebooks: ready
 ifneq ($(NOTEBOOKS),)
-	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
-		--nbval-cell-timeout 300 notebooks
+	@temporary=$$(mktemp -d) && trap 'rm -rf "$$temporary"' EXIT INT TERM && \
+	TMPDIR="$$temporary" $(BIN)/python -m pytest --nbval-lax --nbval-current-env \
+		--nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 300 notebooks
 endif
 
 # --- upkeep -------------------------------------------------------------------------------------------------
