@@ -25,6 +25,8 @@ BELOW = {
     "download": {"errors"},
     "model": {"errors", "types", "geometry", "device"},
     "data": {"errors", "types", "geometry", "cache"},
+    "doctor": {"errors", "types", "cache", "data"},
+    "rewrite": {"errors", "types", "cache", "data", "doctor"},
     "draw": {"errors", "types"},
     "output": {"errors", "types", "draw", "data"},
     "samples": {"errors", "cache", "data"},
@@ -50,8 +52,9 @@ BELOW = {
         *("model", "data", "infer", "evaluation", "output", "draw"),
     },
     "export": {"errors", "types", "device", "model", "infer"},
+    "explore": {"errors", "types", "data", "doctor", "draw"},
     "training": {
-        *("errors", "types", "device", "machine", "cuda_graph", "kernels"),
+        *("errors", "types", "device", "machine", "cuda_graph", "kernels", "doctor"),
         *("data", "model", "loss", "infer", "output", "evaluation", "telemetry"),
     },
 }

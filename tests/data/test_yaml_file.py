@@ -117,13 +117,13 @@ def test_a_folder_without_or_with_several_is_refused(tmp_path: Path) -> None:
 def test_val_has_three_spellings(tmp_path: Path) -> None:
     for key in ("val", "valid", "validation"):
         data = read_data_yaml(write(tmp_path, f"names: [a]\ntrain: t\n{key}: [v, w]"))
-        assert data.has_split("val") and data.split("val") == ("v", "w")
+        assert "val" in data.splits and data.split("val") == ("v", "w")
 
 
 @pytest.mark.parametrize("empty", ["", "~", "null", "[]", "{a: b}", "[a, {b: c}]"])
 def test_a_missing_split_lists_the_keys(tmp_path: Path, empty: str) -> None:
     data = read_data_yaml(write(tmp_path, f"names: [a]\ntrain: t\ntest: u\nval: {empty}"))
-    assert not data.has_split("val") and data.has_split("train")
+    assert "val" not in data.splits
     with pytest.raises(DataError, match=r"data\.yaml: has no key 'val'.*keys: train, test\)"):
         data.split("val")
 

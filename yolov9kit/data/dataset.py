@@ -5,18 +5,18 @@ Only reads: nothing is ever written into the folders of a data set.
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from yolov9kit.data.checked import PictureFacts, facts_file
+from yolov9kit.data.checked import Checked, PictureFacts, facts_file
 from yolov9kit.data.findings import Finding
-from yolov9kit.data.labels import LabelFile, read_labels
-from yolov9kit.data.listing import Listing, label_places, list_pictures
-from yolov9kit.data.yaml_file import DataYaml, exists, read_data_yaml
+from yolov9kit.data.formats.layout import SplitFiles
+from yolov9kit.data.formats.open_layout import open_layout
+from yolov9kit.data.labels import LabelFile
 from yolov9kit.errors import DataError
 from yolov9kit.types import printable
 
@@ -55,6 +55,7 @@ class Dataset:
         missing_labels: samples without a label file: backgrounds, or forgotten.
         left_out: pictures that cannot be read. They are no samples.
         below_min_items: pictures with fewer boxes than asked for. They are no samples.
+        checked: what decoding told of each picture of the split, also of those left out.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Dataset:
     missing_labels: int = 0
     left_out: int = 0
     below_min_items: int = 0
+    checked: Mapping[Path, Checked] = field(default_factory=dict)
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -103,12 +105,12 @@ class Dataset:
 
 
 def has_split(data: str | os.PathLike[str], split: str) -> bool:
-    """Whether the yaml names pictures for a split. Does not look whether they exist.
+    """Whether the data set names pictures for a split. Does not look whether they exist.
 
     Raises:
-        DataError: the yaml itself cannot be read.
+        DataError: the description itself cannot be read.
     """
-    return read_data_yaml(data).has_split(split)
+    return split in open_layout(data).splits
 
 
 def open_dataset(
@@ -120,37 +122,36 @@ def open_dataset(
     cache: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dataset:
-    """Reads one split of a YOLO data set: every picture is decoded once, every label file read.
+    """Reads one split of a data set: every picture is decoded once, every row of its boxes read.
 
-    ``data`` is a data.yaml, or the folder that holds it. With ``single_class`` every box is an ``object``.
-    Pictures with fewer than ``min_items`` boxes are left out. With ``cache``, what decoding a picture told is
-    remembered under ``~/.cache/yolov9kit`` until that picture changes. ``progress(done, total)`` counts pictures.
+    ``data`` is a data.yaml, an annotation file of another format, or the folder that holds them. With
+    ``single_class`` every box is an ``object``. Pictures with fewer than ``min_items`` boxes are left out. With
+    ``cache``, what decoding a picture told is remembered under ``~/.cache/yolov9kit`` until that picture changes.
+    ``progress(done, total)`` counts pictures.
 
     Faults of single pictures and rows become findings, and the rest is usable; ``refuse`` turns errors into one.
 
     Raises:
-        DataError: the yaml, a folder or a list cannot be used, no label file exists, or no picture can be used.
+        DataError: the description, a folder or a list cannot be used, no boxes are told of, or no picture can be used.
     """
-    description = read_data_yaml(data)
-    listing = list_pictures(description, split)
-    scan = _Scan(single_class, min_items, len(description.names), list(listing.findings))
-    label_paths = _label_paths(listing, description, split)
-    scan.findings += _shared_labels(listing.pictures, label_paths)
-    facts = PictureFacts(facts_file(split, listing.sources) if cache else None)
-    total = len(listing.pictures)
+    layout = open_layout(data)
+    files = layout.open(split)
+    scan = _Scan(single_class, min_items, len(layout.names), files, [*layout.findings, *files.findings])
+    facts = PictureFacts(facts_file(split, files.sources) if cache else None)
+    total = len(files.pictures)
     try:
-        with closing(facts.check(listing.pictures)) as checks:
+        with closing(facts.check(files.pictures)) as checks:
             for done, checked in enumerate(checks, 1):
-                picture, label_path = listing.pictures[done - 1], label_paths[done - 1]
+                scan.checked[files.pictures[done - 1]] = checked
                 if checked.error:
-                    scan.leave_out(picture, checked.error)
+                    scan.leave_out(files.pictures[done - 1], checked.error)
                 else:
-                    scan.add(picture, checked.size_wh, checked.notes, label_path)
+                    scan.add(done - 1, checked.size_wh, checked.notes)
                 if progress is not None:
                     progress(done, total)
     finally:
         not_saved = facts.save()
-    file = description.file
+    file = layout.file
     if not_saved:
         message = f"what was learnt of the pictures is not kept for next time ({not_saved})"
         scan.findings.append(Finding("cache", "note", file, message))
@@ -159,13 +160,14 @@ def open_dataset(
     return Dataset(
         name=file.parent.name if file.stem in _PLAIN_NAMES else file.stem,
         split=split,
-        names=("object",) if single_class else description.names,
+        names=("object",) if single_class else layout.names,
         samples=tuple(scan.samples),
         findings=tuple(sorted(scan.final_findings(), key=lambda finding: _RANK[finding.severity])),
         empty_labels=scan.empty_labels,
         missing_labels=sum(sample.label_path is None for sample in scan.samples),
         left_out=scan.left_out,
         below_min_items=scan.below_min_items,
+        checked=scan.checked,
     )
 
 
@@ -193,8 +195,10 @@ class _Scan:
     single_class: bool
     min_items: int
     num_classes: int
+    files: SplitFiles
     findings: list[Finding]
     samples: list[Sample] = field(default_factory=list)
+    checked: dict[Path, Checked] = field(default_factory=dict)
     empty_labels: int = 0
     left_out: int = 0
     below_min_items: int = 0
@@ -206,11 +210,10 @@ class _Scan:
         self.first_fault = self.first_fault or f"{picture}: {error}"
         self.findings.append(Finding("picture_unreadable", "warning", picture, f"left out: {error}"))
 
-    def add(
-        self, picture: Path, size_wh: tuple[int, int], notes: Iterable[str], label_path: Path | None
-    ) -> None:
+    def add(self, i: int, size_wh: tuple[int, int], notes: Iterable[str]) -> None:
+        picture, label_path = self.files.pictures[i], self.files.label_paths[i]
         self.findings += [Finding("picture_note", "note", picture, note) for note in notes]
-        read = _NO_LABELS if label_path is None else read_labels(label_path, size_wh, self.num_classes)
+        read = _NO_LABELS if label_path is None else self.files.read(i, size_wh)
         self.findings += read.findings
         self.class_0_occurs = self.class_0_occurs or bool((read.labels == 0).any())
         if len(read.labels) < self.min_items:
@@ -244,36 +247,6 @@ class _Scan:
 
 
 _NO_LABELS = LabelFile(np.empty((0, 4), np.float32), np.empty(0, np.int64))
-
-
-def _label_paths(listing: Listing, data: DataYaml, split: str) -> list[Path | None]:
-    lists = set(listing.sources)  # train.txt is the label file of no picture, even of one called train.jpg
-    paths = [
-        next((place for place in label_places(picture) if place not in lists and exists(place)), None)
-        for picture in listing.pictures
-    ]
-    if not any(paths):
-        first = listing.pictures[0]
-        tried = ", ".join(map(str, label_places(first)))
-        raise DataError(
-            printable(
-                f"{data.file}: split '{split}': no label file for any of {_count(len(paths), 'picture')}. For {first} "
-                f"these were looked for: {tried}. Put the labels there; an empty file makes a background."
-            )
-        )
-    return paths
-
-
-def _shared_labels(pictures: tuple[Path, ...], label_paths: list[Path | None]) -> list[Finding]:
-    first: dict[Path, Path] = {}
-    found = []
-    for picture, label_path in zip(pictures, label_paths, strict=True):
-        if label_path is not None and first.setdefault(label_path, picture) != picture:
-            message = (
-                f"shares the label file {label_path} with {first[label_path]}: rename one of the two pictures"
-            )
-            found.append(Finding("label_shared", "warning", picture, message))
-    return found
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -38,8 +38,21 @@ class DataYaml:
             printable(f"{self.file}: has no key '{split}' with a folder or list of pictures (keys: {keys})")
         )
 
-    def has_split(self, split: str) -> bool:
-        return any(key in self.entries for key in _SPELLINGS.get(split, (split,)))
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that are named, by our names. Whether pictures of the usual ones exist is another question; a key
+        of another name (``night``, but also ``license``) counts where something lies there.
+        """
+        ours = {key: split for split, keys in _SPELLINGS.items() for key in keys} | {
+            key: key for key in ("train", "test")
+        }
+        return tuple(
+            dict.fromkeys(
+                ours.get(key, key)
+                for key, entries in self.entries.items()
+                if key in ours or all(self._lies_somewhere(entry) for entry in entries)
+            )
+        )
 
     def resolve(self, entry: str) -> tuple[Path, str]:
         """The file or folder that an entry means, and a note where it was not found at the first place.
@@ -65,6 +78,9 @@ class DataYaml:
         own = self.file.parent
         roots = [own / spelling for spelling in spellings(self.root)] if self.root else []
         return tuple(dict.fromkeys([*roots, own]))
+
+    def _lies_somewhere(self, entry: str) -> bool:
+        return any(exists(place) for place in self._places(entry))
 
     def _places(self, entry: str) -> Iterator[Path]:
         for spelling in spellings(entry):

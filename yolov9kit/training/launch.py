@@ -24,10 +24,10 @@ def launch(config: TrainConfig) -> Run:
     Raises:
         KitError: the data or the weights are not there, or no process can be started.
     """
-    from yolov9kit.data.yaml_file import read_data_yaml  # brings torch, which nothing else here needs
+    from yolov9kit.data.dataset import has_split  # brings torch, which nothing else here needs
 
     config = _absolute(config)
-    if not read_data_yaml(config.data).has_split("val"):
+    if not has_split(config.data, "val"):
         raise DataError(
             f"{config.data}: names no validation pictures (val: ...): name a set that is not trained on"
         )

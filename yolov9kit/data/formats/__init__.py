@@ -1,0 +1,1 @@
+"""Readers: each opens one way of writing a data set down, and gives a ``Layout``."""

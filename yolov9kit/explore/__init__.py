@@ -1,0 +1,1 @@
+"""Looking into a data set: filters, numbers, small pictures."""

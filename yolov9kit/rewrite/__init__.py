@@ -1,0 +1,1 @@
+"""A new folder from a data set: converted, split, merged, thinned out, repaired. The original is never touched."""
