@@ -14,7 +14,15 @@ class UsageError(KitError):
 
 
 class PictureError(KitError):
-    """A picture, video or camera that cannot be opened or decoded."""
+    """A picture, video or camera that cannot be opened or decoded.
+
+    ``code`` tells the kinds apart without reading the sentence: ``picture_empty``, ``picture_truncated``,
+    ``picture_not_a_picture``, ``picture_too_large``, ``picture_unsupported``, else ``picture_unreadable``.
+    """
+
+    def __init__(self, message: str, code: str = "picture_unreadable") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class CheckpointError(KitError):

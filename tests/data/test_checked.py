@@ -1,13 +1,17 @@
 """What is remembered of pictures, where, and when it no longer counts."""
 
+import base64
+import hashlib
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from yolov9kit.data import checked as module
 from yolov9kit.data.checked import Checked, PictureFacts, check_picture, facts_file
@@ -28,15 +32,77 @@ def scan(file: Path | None, paths: list[Path]) -> tuple[list[Checked], int]:
     return found, facts.decoded
 
 
-def test_facts_of_a_picture(make_picture: MakePicture, tmp_path: Path) -> None:
-    assert check_picture(make_picture("a.png", size=(9, 5))) == Checked((9, 5))
-    Image.new("L", (9, 5)).save(tmp_path / "gray.png")
-    assert check_picture(tmp_path / "gray.png").notes == ("gray repeated in three channels",)
+def photo(width: int = 160, height: int = 120, seed: int = 0) -> Image.Image:
+    """Smooth, and no two seeds look alike."""
+    coarse = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+
+
+def test_facts_of_a_picture(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    photo(90, 50).save(path)
+    checked = check_picture(path)
+    assert checked.decode_ms > 0
+    assert checked == Checked(
+        size_wh=(90, 50),
+        kind="PNG",
+        mode="RGB",
+        bytes=path.stat().st_size,
+        digest=hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest(),
+        look=checked.look,
+    )
+    Image.new("L", (9, 5)).save(path)
+    checked = check_picture(path)
+    assert checked.notes == ("gray repeated in three channels",) and checked.note_codes == ("picture_mode",)
+    assert checked.mode == "L"
+
+
+def test_facts_of_an_upright_picture(tmp_path: Path) -> None:
+    stored, exif = photo(), Image.Exif()
+    exif[274] = 6
+    stored.save(tmp_path / "turned.jpg", exif=exif)
+    checked = check_picture(tmp_path / "turned.jpg")
+    assert (checked.size_wh, checked.orientation) == ((120, 160), 6)
+    with Image.open(tmp_path / "turned.jpg") as image:
+        ImageOps.exif_transpose(image).save(tmp_path / "upright.png")
+    assert check_picture(tmp_path / "upright.png").look == checked.look
+
+
+def test_a_look_is_the_picture_at_12_x_12(tmp_path: Path) -> None:
+    pixels = np.kron(np.arange(144, dtype=np.uint8).reshape(12, 12), np.ones((20, 30), np.uint8))
+    Image.fromarray(pixels).save(tmp_path / "steps.png")
+    levels = np.frombuffer(base64.b64decode(check_picture(tmp_path / "steps.png").look), np.uint8)
+    assert np.abs(levels.astype(int) - np.arange(144)).max() <= 1
+
+
+def test_flat_pictures_have_no_look(tmp_path: Path, make_picture: MakePicture) -> None:
+    assert check_picture(make_picture("a.png", size=(300, 200))).look == ""
+    noise = np.random.default_rng(0).integers(100, 110, (480, 640, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.jpg")
+    assert check_picture(tmp_path / "noise.jpg").look == ""
 
 
 def test_the_reason_comes_without_the_name_of_the_picture(tmp_path: Path) -> None:
     (tmp_path / "empty.png").touch()
-    assert check_picture(tmp_path / "empty.png") == Checked((0, 0), "the file is empty")
+    assert check_picture(tmp_path / "empty.png") == Checked(
+        (0, 0), "the file is empty", fault="picture_empty"
+    )
+
+
+def test_a_picture_that_goes_away_meanwhile(
+    make_picture: MakePicture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_picture("a.png")
+    decode = module.decode_image
+
+    def decode_and_remove(*given: object, **named: object) -> object:
+        image = decode(*given, **named)
+        path.unlink()
+        return image
+
+    monkeypatch.setattr(module, "decode_image", decode_and_remove)
+    checked = check_picture(path)
+    assert "No such file" in checked.error and not checked.lasting and checked.fault == "picture_unreadable"
 
 
 def test_what_was_decoded_once_is_known(pictures: list[Path], tmp_path: Path) -> None:
@@ -71,7 +137,8 @@ def test_an_error_of_the_system_is_not_remembered(tmp_path: Path) -> None:
     found, _ = scan(tmp_path / "facts.json", [path])
     assert "No such file" in found[0].error
     Image.new("RGB", (9, 5)).save(tmp_path / "elsewhere.png")
-    assert scan(tmp_path / "facts.json", [path]) == ([Checked((9, 5))], 1)
+    (found,), decoded = scan(tmp_path / "facts.json", [path])
+    assert (found.size_wh, found.error, decoded) == ((9, 5), "", 1)
 
 
 def test_a_changed_picture_with_a_forged_time_is_decoded_again(pictures: list[Path], tmp_path: Path) -> None:
@@ -107,7 +174,11 @@ def test_a_replaced_picture_is_decoded_again(pictures: list[Path], tmp_path: Pat
         lambda text: json.dumps(
             {**json.loads(text), "pictures": {path: [[1, 2], 3] for path in json.loads(text)["pictures"]}}
         ),
-        lambda text: text.replace(", 7, ", ", 0, "),
+        lambda text: text.replace(",7,", ",0,"),
+        lambda text: text.replace('"PNG"', "1"),
+        lambda text: text.replace('"RGB",1,1', '"RGB",9,1'),
+        lambda text: text.replace("[],[]", '[],["picture_mode"]'),
+        lambda text: text.replace('","",', '","bG9vaw==",'),
     ],
 )
 def test_a_damaged_file_is_ignored_and_written_anew(
@@ -142,6 +213,29 @@ def test_an_interrupted_scan_keeps_what_it_learnt_and_what_was_known(
     assert facts.save() == ""
     kept = json.loads(file.read_text())["pictures"]
     assert {str(path) for path in (*paths[:10], *paths[50:])} <= set(kept)
+
+
+def test_a_scan_that_is_killed_goes_on_where_it_was(
+    pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SAVE_EVERY_S", 0.0)
+    file = tmp_path / "facts.json"
+    checks = PictureFacts(file).check(pictures)
+    for _ in range(17):
+        next(checks)
+    # no end, no save: as if the process were gone
+    assert scan(file, pictures)[1] == 4
+    checks.close()
+
+
+def test_closing_the_iterator_ends_the_threads(pictures: list[Path], tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    facts = PictureFacts(tmp_path / "facts.json")
+    checks = facts.check(pictures * 20)
+    next(checks)
+    assert set(threading.enumerate()) > before
+    checks.close()
+    assert set(threading.enumerate()) == before
 
 
 def test_nothing_is_left_behind_where_writing_fails(
@@ -183,5 +277,5 @@ def test_names_that_are_no_text_can_be_remembered(make_picture: MakePicture, tmp
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xe9.png"))
     plain.rename(path)
     first, _ = scan(tmp_path / "facts.json", [path])
-    assert first == [Checked((8, 6))]
+    assert first[0].size_wh == (8, 6)
     assert scan(tmp_path / "facts.json", [path]) == (first, 0)

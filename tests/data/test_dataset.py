@@ -152,9 +152,12 @@ def test_d04_a_class_without_a_name_is_refused(yolo_set: Path) -> None:
 def test_ids_that_start_at_1_are_recognised(yolo_set: Path, suffix: str) -> None:
     for i in range(6):
         label(yolo_set, i).write_text("".join(f"{c}{suffix} 0.5 0.5 0.2 0.{c}\n" for c in (1, 2, 3)))
-    errors = open_dataset(yolo_set).errors
+    first, *errors = open_dataset(yolo_set).errors
+    assert (first.code, first.path, first.value) == ("class_from_one", yolo_set / "data.yaml", "6")
+    assert "subtract 1" in first.message
     assert len(errors) == 6
     assert all(error.message.endswith("ids seem to start at 1") for error in errors)
+    assert [(error.code, error.line, error.value) for error in errors] == [("label_class_range", 3, "3")] * 6
     label(yolo_set, 5).write_text("4 0.5 0.5 0.1 0.1")
     assert not any("start at 1" in error.message for error in open_dataset(yolo_set).errors)
 
@@ -219,8 +222,57 @@ def test_d15_the_last_images_is_replaced(yolo_set: Path) -> None:
     assert boxes(dataset) == 24 and dataset.missing_labels == 0
 
 
+def test_samples_know_the_lines_of_their_boxes(yolo_set: Path) -> None:
+    label(yolo_set).write_text("\n0 0.5 0.5 0.2 0.1\n9 .1 .1 .1 .1\n\n1 0.5 0.5 0.1 0.1\n")
+    label(yolo_set, 1).unlink()
+    samples = open_dataset(yolo_set).samples
+    assert samples[0].lines is not None and samples[0].lines.tolist() == [2, 5]
+    assert samples[1].lines is None
+
+
+def test_a_label_without_a_picture_is_named(yolo_set: Path) -> None:
+    picture(yolo_set, 3).unlink()
+    (finding,) = open_dataset(yolo_set).findings
+    assert (finding.code, finding.severity, finding.path) == ("label_orphan", "warning", label(yolo_set, 3))
+
+
+OBLIQUE = "1 0.146731 0.151795 0.319936 0.301795 0.186603 0.648205 0.013397 0.498205\n"
+
+
+def test_oriented_boxes_are_refused_unless_their_boxes_are_asked_for(yolo_set: Path) -> None:
+    Image.new("RGB", (300, 200)).save(picture(yolo_set, 4))
+    Image.new("RGB", (300, 200)).save(picture(yolo_set, 5))
+    label(yolo_set, 4).write_text(f"0 .5 .5 .1 .1\n{OBLIQUE}")
+    label(yolo_set, 5).write_text(OBLIQUE)
+    refused, taken = open_dataset(yolo_set), open_dataset(yolo_set, as_boxes=True)
+    for dataset, severity in ((refused, "error"), (taken, "note")):
+        (finding,) = dataset.findings
+        assert (finding.code, finding.severity, finding.value) == ("label_oriented", severity, "2")
+        assert (finding.path, finding.line) == (label(yolo_set, 4), 2)
+    with pytest.raises(DataError, match=r"board 4\.txt:2: .*yolov9kit data convert DATA OUT --as-boxes"):
+        refuse(refused)
+    np.testing.assert_allclose(taken.samples[5].boxes, [[4.0191, 30.359, 95.9808, 129.641]], rtol=1e-5)
+    label(yolo_set, 0).write_text("0 .1 .1 .3 .1 .2 .4")
+    dataset = open_dataset(yolo_set)
+    assert dataset.errors == () and len(of_code(dataset, "label_polygons")) == 3
+
+
+def test_key_points_are_refused_unless_their_boxes_are_asked_for(yolo_set: Path) -> None:
+    for i in range(6):
+        label(yolo_set, i).write_text(f"1 .5 .5 .2 .1 .4 .4 {i % 2} .5 .5 1 .6 .6 1\n")
+    label(yolo_set, 5).write_text(
+        "1 .5 .5 .2 .1 .4 .4 2 .5 .5 2 0 0 0\n0 .5 .5 .2 .1 .4 .4 2 .5 .5 2 0 0 0\n"
+    )
+    (error,) = open_dataset(yolo_set).errors
+    assert (error.code, error.line) == ("label_points", 1) and "--as-boxes" in error.message
+    taken = open_dataset(yolo_set, as_boxes=True)
+    (note,) = taken.findings
+    assert (note.code, note.severity, note.value) == ("label_points", "note", "7")
+    assert all(sample.boxes[0].tolist() == [256, 216, 384, 264] for sample in taken.samples)
+
+
 def test_two_pictures_with_one_label_file_are_named(yolo_set: Path) -> None:
-    shutil.copy(picture(yolo_set), picture(yolo_set).with_suffix(".png"))
+    Image.new("RGB", (640, 480)).save(picture(yolo_set).with_suffix(".png"))
     (finding,) = open_dataset(yolo_set).findings
     assert (finding.code, finding.severity) == ("label_shared", "warning")
     assert "board 0.png" in str(finding.path) and "board 0.jpg" in finding.message
@@ -283,8 +335,9 @@ def test_d18_nothing_in_the_data_set_changes(yolo_set: Path) -> None:
         open_dataset(yolo_set, split)
         assert len(dataset.samples) == {"train": 6, "val": 2}[split]
     assert state(yolo_set) == before
-    (finding,) = of_code(open_dataset(yolo_set), "picture_note")
-    assert finding.path == path and "JPEG end marker missing" in finding.message
+    (finding,) = open_dataset(yolo_set).findings
+    assert (finding.code, finding.severity, finding.path) == ("picture_end", "warning", path)
+    assert "JPEG end marker missing" in finding.message
 
 
 def test_d19_unreadable_pictures_are_named_counted_and_left_out(yolo_set: Path) -> None:
@@ -296,8 +349,12 @@ def test_d19_unreadable_pictures_are_named_counted_and_left_out(yolo_set: Path) 
     text.write_text("no picture")
     for _ in range(2):  # the second time from the cache
         dataset = open_dataset(yolo_set)
-        found = of_code(dataset, "picture_unreadable")
-        assert [finding.path for finding in found] == [half, empty, text]
+        found = list(dataset.findings)
+        assert [(finding.code, finding.path) for finding in found] == [
+            ("picture_truncated", half),
+            ("picture_empty", empty),
+            ("picture_not_a_picture", text),
+        ]
         assert all(finding.severity == "warning" and "left out: " in finding.message for finding in found)
         assert "the file is empty" in found[1].message and "cut-off" in found[0].message
         assert (dataset.left_out, len(dataset.samples)) == (3, 5)
@@ -317,7 +374,7 @@ def test_d20_conversions_are_stated(yolo_set: Path) -> None:
         image.convert("L").save(picture(yolo_set))
     dataset = open_dataset(yolo_set)
     assert len(dataset.samples) == 6
-    assert [f.path for f in of_code(dataset, "picture_note") if "gray" in f.message] == [picture(yolo_set)]
+    assert [f.path for f in of_code(dataset, "picture_mode") if "gray" in f.message] == [picture(yolo_set)]
 
 
 @pytest.mark.parametrize(
@@ -400,7 +457,8 @@ def test_a_list_is_the_label_file_of_no_picture(yolo_set: Path) -> None:
     (yolo_set / "train.txt").write_text("board 0.jpg\ntrain.jpg\n")
     (yolo_set / "data.yaml").write_text("train: train.txt\nnames: [a, b, c]\n")
     dataset = open_dataset(yolo_set)
-    assert dataset.missing_labels == 1 and dataset.findings == ()
+    assert dataset.missing_labels == 1
+    assert [(f.code, f.severity, f.value) for f in dataset.findings] == [("label_beside", "note", "1")]
 
 
 def test_d31_without_a_place_for_the_cache_one_line_says_so(

@@ -230,6 +230,8 @@ def test_d17_png_webp_and_tiff_too(orientation: int) -> None:
         assert np.array_equal(decoded.pixels, expected)
         assert image_size(data) == (expected.shape[1], expected.shape[0])
         assert any("orientation" in note for note in decoded.notes) == (orientation != 1)
+        assert ("picture_orientation" in decoded.note_codes) == (orientation != 1)
+        assert decoded.orientation == orientation
 
 
 def with_exif(image: Image.Image, exif: Image.Exif) -> Image.Image:
@@ -321,6 +323,59 @@ def test_d19_nothing_that_was_cut_off_is_filled_in(kind: str) -> None:
         for length in range(0, len(data), 1 + len(data) // 60):
             pixels = attempt(data[:length])
             assert pixels is None or np.array_equal(pixels, whole), length
+
+
+def code(source: str | os.PathLike[str] | bytes) -> str:
+    with pytest.raises(PictureError) as caught:
+        decode_image(source)
+    return caught.value.code
+
+
+@pytest.mark.parametrize("kind", sorted(VALID))
+def test_d19_a_picture_that_ends_early_is_told_from_a_broken_one(kind: str) -> None:
+    data = VALID[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for share in (0.3, 0.6, 0.9):
+            assert code(data[: int(share * len(data))]) == "picture_truncated"
+
+
+def test_d19_a_failed_copy_ends_early_too() -> None:
+    for kind in ("jpeg", "png"):
+        half = VALID[kind][: len(VALID[kind]) // 2]
+        assert code(half + bytes(len(half))) == "picture_truncated"
+
+
+def test_d19_a_broken_picture_of_full_length() -> None:
+    data = VALID["png"]
+    middle = len(data) // 2
+    assert code(data[:middle] + bytes(8) + data[middle + 8 :]) == "picture_unreadable"
+    assert "broken PNG picture" in refusal(data[:middle] + bytes(8) + data[middle + 8 :])
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "picture_empty"),
+        (bytes(4096), "picture_empty"),
+        (b"some text", "picture_not_a_picture"),
+        (b"<svg/>", "picture_not_a_picture"),
+        (b"version https://git-lfs.github.com/spec/v1", "picture_not_a_picture"),
+        (png(9460, 9460, 8, 2, b""), "picture_too_large"),
+        (b"\0\0\0\x18ftypheic", "picture_unsupported"),
+        (encoded(Image.new("F", (8, 8)), "TIFF"), "picture_unsupported"),
+    ],
+)
+def test_kinds_of_faults_are_told_apart(data: bytes, expected: str) -> None:
+    assert code(data) == expected
+
+
+def test_kinds_of_faults_of_files(tmp_path: Path) -> None:
+    assert code(tmp_path) == "picture_not_a_picture"
+    assert code(tmp_path / "absent.jpg") == "picture_unreadable"
+    with (tmp_path / "sparse.bmp").open("wb") as stream:
+        stream.truncate(MAX_BYTES + 1)
+    assert code(tmp_path / "sparse.bmp") == "picture_too_large"
 
 
 @pytest.mark.parametrize("name", ["neu\nzeile.jpg", "tab\t.jpg", "\udcff.jpg"])
@@ -487,8 +542,32 @@ def test_the_first_of_several_frames(kind: str) -> None:
     data = encoded(frames[0], kind, save_all=True, append_images=frames[1:])
     decoded = decode_image(data)
     assert np.abs(decoded.pixels.mean(axis=(0, 1)) - (255, 0, 0)).max() <= 3
-    said = "first of several frames" if kind in ("GIF", "TIFF") else "frame 1 of 3"
-    assert said in decoded.notes
+    counted = kind not in ("GIF", "TIFF")
+    assert ("frame 1 of 3" if counted else "first of several frames") in decoded.notes
+    assert decoded.frames == (3 if counted else 2) and "picture_frames" in decoded.note_codes
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "mode", "codes"),
+    [
+        (VALID["jpeg"], "JPEG", "RGB", ()),
+        (VALID["jp2"], "JPEG2000", "RGB", ()),
+        (VALID["webp"], "WEBP", "RGB", ()),
+        (VALID["cmyk"], "JPEG", "CMYK", ("picture_mode",)),
+        (VALID["palette"], "PNG", "P", ("picture_mode",)),
+        (encoded(Image.new("LA", (8, 8)), "PNG"), "PNG", "LA", ("picture_mode", "picture_mode")),
+        (encoded(Image.fromarray(GRAY16), "PNG"), "PNG", "I;16", ("picture_mode",)),
+        (encoded(Image.fromarray(GRAY16), "PPM"), "PPM", "I;16", ("picture_mode",)),
+        (png(2, 1, 16, 2, bytes(13)), "PNG", "RGB;16", ("picture_mode",)),
+        (VALID["jpeg"][:-2], "JPEG", "RGB", ("picture_end",)),
+        (encoded(scene(), "JPEG", exif=b"Exif\0\0garbage"), "JPEG", "RGB", ("picture_note",)),
+    ],
+)
+def test_facts_beside_the_pixels(data: bytes, kind: str, mode: str, codes: tuple[str, ...]) -> None:
+    decoded = decode_image(data)
+    assert (decoded.kind, decoded.mode, decoded.note_codes) == (kind, mode, codes)
+    assert (decoded.orientation, decoded.frames) == (1, 1)
+    assert len(decoded.notes) == len(codes)
 
 
 def test_bytes_file_and_string_give_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from yolov9kit.data import labels as module
-from yolov9kit.data.labels import LabelFile, read_labels
+from yolov9kit.data.labels import LabelFile, point_columns_of, read_labels
 
 WH = (640, 480)
 D01 = "0 0.5 0.5 0.2 0.1"
@@ -65,18 +65,35 @@ def test_what_was_written_is_read(tmp_path: Path, rows: list[Row], size_wh: tupl
     assert found.rows == len(rows)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(text=st.text(st.sampled_from("0123456789.-e+ \t\r\n#,ainf_é"), max_size=200))
-def test_any_text_gives_boxes_inside_the_picture_or_a_finding(tmp_path: Path, text: str) -> None:
+words = "0 1 2 2.0 0.5 .1 0.25 0.75 1 -0.1 1.07 320 nan 9 0,5 a # é"
+columns = st.sampled_from(words.split(" "))
+texts = st.one_of(
+    st.binary(max_size=200),
+    st.text(st.sampled_from("0123456789.-e+ \t\r\n#,ainf_é"), max_size=200).map(str.encode),
+    st.lists(st.lists(columns, max_size=14).map(" ".join), max_size=8).map("\r\n".join).map(str.encode),
+)
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(text=texts, point_columns=st.sampled_from([0, 0, 3, 6]))
+def test_any_bytes_give_boxes_inside_the_picture_or_a_finding(
+    tmp_path: Path, text: bytes, point_columns: int
+) -> None:
     path = tmp_path / "a.txt"
-    path.write_bytes(text.encode())
-    found = read_labels(path, WH, 3)
+    path.write_bytes(text)
+    found = read_labels(path, WH, 3, point_columns=point_columns)
     assert found.boxes.shape == (len(found.labels), 4) and found.boxes.dtype == np.float32
     assert found.labels.dtype == np.int64 and ((found.labels >= 0) & (found.labels < 3)).all()
     assert (found.boxes >= 0).all() and (found.boxes <= np.array([*WH, *WH])).all()
     assert (found.boxes[:, 2:] > found.boxes[:, :2]).all()
     left_out = [finding for finding in found.findings if finding.severity != "note"]
     assert len(left_out) == found.rows - len(found.labels)
+    if "label_file" in codes(found):
+        return
+    assert found.lines is not None and len(found.lines) == len(found.labels)
+    lines = text.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    rows = [number for number, line in enumerate(lines, 1) if line.partition("#")[0].split()]
+    assert sorted([*found.lines.tolist(), *(finding.line or 0 for finding in left_out)]) == rows
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -90,6 +107,7 @@ def test_the_fast_way_equals_the_careful_one(tmp_path: Path, rows: list[Row]) ->
     careful = read_labels(path, WH, 10)
     np.testing.assert_array_equal(quick.boxes, careful.boxes)
     np.testing.assert_array_equal(quick.labels, careful.labels)
+    np.testing.assert_array_equal(quick.lines, careful.lines)
     assert quick.findings == careful.findings and quick.rows == careful.rows
 
 
@@ -100,8 +118,19 @@ def test_a_faultless_file_takes_the_fast_way(read: Read, monkeypatch: pytest.Mon
 
 def test_the_arrays_cannot_be_changed(read: Read) -> None:
     found = read(D01)
-    with pytest.raises(ValueError, match="read-only"):
-        found.boxes[0] = 0
+    for array in (found.boxes, found.labels, found.lines):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_every_box_knows_its_line(read: Read, end: str) -> None:
+    rows = ["", D01, "", "", "2 .3 .3 .1 .1", "1 .3 .3 .1 .2", ""]
+    for extra in ([], ["7 .1 .1 .1 .1", D02]):
+        found = read(end.join([*rows, *extra]))
+        expected = [2, 5, 6, *([9] if extra else [])]
+        assert found.lines is not None and found.lines.tolist() == expected
+    assert read(D01).lines.tolist() == [1]
 
 
 # ------------------------------------------------------------------------------------------------- cases
@@ -185,7 +214,11 @@ def test_d07_a_value_outside_is_an_error_and_the_other_rows_survive(
 
 def test_d07_a_file_in_pixels_is_recognised(read: Read) -> None:
     found = read("0 320 240 128 48\n1 1 2 30 40")
-    assert codes(found) == ["label_outside"] * 2 and len(found.labels) == 0
+    assert codes(found) == ["label_pixels"] * 2 and len(found.labels) == 0
+    assert [(finding.severity, finding.line, finding.value) for finding in found.findings] == [
+        ("error", 1, "320"),
+        ("error", 2, "2"),
+    ]
     assert (
         "320 looks like pixels: divide x by the width 640 and y by the height 480"
         in found.findings[0].message
@@ -198,6 +231,7 @@ def test_d09_a_row_without_area_is_named_and_left_out(read: Read, size: str) -> 
     found = read(f"{D01}\n1 0.5 0.5 {size}")
     (finding,) = found.findings
     assert (finding.code, finding.severity, finding.line) == ("label_no_area", "warning", 2)
+    assert finding.path.name == "a.txt" and finding.value in finding.message and " x " in finding.value
     assert found.labels.tolist() == [0] and found.rows == 2
 
 
@@ -223,7 +257,8 @@ def test_d12_a_repeated_row_counts_once(read: Read, again: str) -> None:
     found = read(f"{D01}\n{D02}\n{again}\n")
     repeated = [finding for finding in found.findings if finding.code == "label_repeated"]
     assert [(finding.severity, finding.line) for finding in repeated] == [("warning", 3)]
-    assert "line 1" in repeated[0].message
+    assert "line 1" in repeated[0].message and repeated[0].value == " ".join(again.split())
+    assert repeated[0].path.name == "a.txt"
     assert found.labels.tolist() == [0, 1]
 
 
@@ -297,3 +332,106 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     found = read_labels(tmp_path, WH, 3)
     assert [finding.severity for finding in found.findings] == ["error"] and found.boxes.shape == (0, 4)
     assert "directory" in found.findings[0].message
+
+
+# ------------------------------------------------------------------------- oriented boxes and key points
+
+
+def tilted(degrees: float, centre: tuple[float, float] = (320, 240), label: int = 0) -> str:
+    """A box of 100 x 40 pixels, turned in the picture of 640 x 480."""
+    turn = np.exp(1j * np.radians(degrees))
+    corners = complex(*centre) + turn * np.array([-50 - 20j, 50 - 20j, 50 + 20j, -50 + 20j])
+    shares = [(corner.real / 640, corner.imag / 480) for corner in corners]
+    return " ".join([str(label), *(f"{number:.6f}" for point in shares for number in point)])
+
+
+@pytest.mark.parametrize("degrees", [3, 30, 45, 84, -60, 200])
+def test_a_tilted_rectangle_is_noted_by_its_line_and_read_as_the_box_around_it(
+    read: Read, degrees: float
+) -> None:
+    found = read(f"\n{tilted(degrees)}")
+    assert (found.oriented, found.other_polygons, found.points) == ((2,), 0, ())
+    width = 100 * abs(np.cos(np.radians(degrees))) + 40 * abs(np.sin(np.radians(degrees)))
+    np.testing.assert_allclose(found.boxes[0, [0, 2]], [320 - width / 2, 320 + width / 2], atol=0.01)
+    assert codes(found) == ["label_polygons"]
+
+
+@pytest.mark.parametrize("row", [D02, tilted(0), tilted(90), tilted(180)])
+def test_d02_an_upright_rectangle_of_four_points_is_neither(read: Read, row: str) -> None:
+    found = read(row)
+    assert (found.oriented, found.other_polygons) == ((), 0) and codes(found) == ["label_polygons"]
+
+
+@pytest.mark.parametrize(
+    "row", ["0 .1 .1 .5 .2 .4 .6 .1 .5", "0 .1 .1 .5 .2 .4 .6", "0 .1 .1 .5 .2 .4 .6 .2 .7 .1 .5"]
+)
+def test_other_polygons_are_counted(read: Read, row: str) -> None:
+    found = read(f"{row}\n{tilted(30)}")
+    assert (found.oriented, found.other_polygons) == ((2,), 1)
+
+
+def test_the_corners_of_a_tilted_box_may_reach_out_of_the_picture(read: Read) -> None:
+    found = read(f"{tilted(30, centre=(30, 20))}\n0 -.1 .1 .5 .2 .4 .6 .1 .5")
+    assert found.oriented == (1,) and found.lines.tolist() == [1]
+    assert found.boxes[0, :2].tolist() == [0, 0]
+    assert [(finding.code, finding.line) for finding in found.findings] == [
+        ("label_clipped", 1),
+        ("label_outside", 2),
+        ("label_polygons", None),
+    ]
+    assert codes(read(tilted(30, centre=(-10, 20)))) == ["label_outside"]
+
+
+@pytest.mark.parametrize(
+    "points", [".1 .2 2", ".1 .2 0", ".1 .2 1 .3 .4 2 .5 .5 0", "0 0 0 .1 .2 2.0", ".1 .1 1 .2 .2 1 .3 .3 1"]
+)
+def test_key_points_behind_a_box_are_left_off_and_noted_by_line(read: Read, points: str) -> None:
+    found = read(f"2 .2 .2 .1 .1\n{D01} {points}")
+    assert found.points == (2,) and found.findings == ()
+    assert found.boxes[1].tolist() == read(D01).boxes[0].tolist() and found.labels.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("points", "code"),
+    [
+        (".1 .2 3", "label_columns"),
+        (".1 1.2 2", "label_columns"),
+        (".1 .2 .5", "label_columns"),
+        (".1 .2 1 .3 .4 1", "label_polygons"),  # a polygon with corners at the edge
+        (".1 .2 2 .3 .4 .5", "label_outside"),
+    ],
+)
+def test_other_rows_are_no_key_points(read: Read, points: str, code: str) -> None:
+    found = read(f"{D01} {points}")
+    assert found.points == () and codes(found) == [code]
+
+
+def test_known_key_points_are_checked_for_their_number(read: Read, tmp_path: Path) -> None:
+    text = f"{D01} .1 .2 1 .3 9 nan\n{D01} .1 .2 1\n1 .2 .2 .1 .1\n"
+    (tmp_path / "a.txt").write_text(text)
+    found = read_labels(tmp_path / "a.txt", WH, 3, point_columns=6)
+    assert found.points == (1,) and found.lines.tolist() == [1, 3]
+    (finding,) = found.findings
+    assert (finding.code, finding.line) == ("label_columns", 2)
+    assert "8 columns: expected 5, or 11 with the key points" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("files", "count"),
+    [
+        ([f"{D01} .1 .2 1 .3 .4 1", f"{D01} .1 .2 2 .3 .4 1"], 6),
+        ([f"{D01} .1 .2 1 .3 .4 1", D01], 0),
+        ([f"{D01} .1 .2 2 .3 .4 1", f"{D01} .1 .2 1"], 0),
+        ([f"{D01} .1 .2 2 .3 .4 1", D02], 0),
+        ([f"# points\n{D01} .1 .2 1", D01, ""], 3),
+        ([D01, "\xff"], 0),
+        ([], 0),
+    ],
+)
+def test_the_files_of_a_split_tell_the_number_of_key_points(
+    tmp_path: Path, files: list[str], count: int
+) -> None:
+    paths = [tmp_path / f"{i}.txt" for i in range(len(files))]
+    for path, text in zip(paths, files, strict=True):
+        path.write_bytes(text.encode("latin-1"))
+    assert point_columns_of([*paths, tmp_path / "away.txt"]) == count

@@ -62,6 +62,25 @@ def test_links_are_followed_but_not_in_circles(list_files: ListFiles, tmp_path: 
     assert names(list_files("t/b.png", "t"), tmp_path) == ["t/b.png", "t/link/a.png"]
 
 
+def test_a_link_to_itself_is_no_folder(list_files: ListFiles, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    for name in ("round", "round.png"):
+        (tmp_path / "t" / name).symlink_to(name)
+    assert names(list_files("t/b.png", "t"), tmp_path) == ["t/b.png", "t/round.png"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a b.png", "a#1.png", "#a.png", "été.PNG", "電路 板.v1.2.JPG", "-a.png", "a;b,c.png"]
+)
+def test_d23_odd_names_in_folders_and_lists(list_files: ListFiles, tmp_path: Path, name: str) -> None:
+    for folder in ("t #1/ü", "l"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / name).touch()
+    (tmp_path / "t.txt").write_bytes(f"\ufeff.\\l\\{name}\r\n".encode())
+    listing = list_files("", "['t #1', t.txt]")
+    assert names(listing, tmp_path) == [f"t #1/ü/{name}", f"l/{name}"] and listing.findings == ()
+
+
 def test_several_entries_stay_in_order_and_each_picture_counts_once(
     list_files: ListFiles, tmp_path: Path
 ) -> None:
@@ -118,6 +137,8 @@ def test_the_data_prefix_of_cvat_is_left_out_with_one_note(list_files: ListFiles
     listing = list_files("i/a.png i/b.png", "t.txt")
     assert names(listing, tmp_path) == ["i/a.png", "i/b.png"]
     assert findings(listing) == [("place", "note", None)] and "2 lines" in listing.findings[0].message
+    (tmp_path / "t.txt").write_text("data\\i\\a.png\n", encoding="utf-8")
+    assert "'data/' at the start of 1 line was" in list_files("", "t.txt").findings[0].message
 
 
 def test_a_list_in_another_encoding_is_refused(list_files: ListFiles, tmp_path: Path) -> None:
@@ -138,6 +159,9 @@ def test_a_list_in_another_encoding_is_refused(list_files: ListFiles, tmp_path: 
         ("/d/images/a.b.c.jpg", ("/d/labels/a.b.c.txt", "/d/images/a.b.c.txt")),
         ("/d/my images/a.jpg", ("/d/my images/a.txt",)),
         ("/d/flat/images", ("/d/flat/images.txt",)),
+        ("/d/Images/a.jpg", ("/d/Labels/a.txt", "/d/labels/a.txt", "/d/Images/a.txt")),
+        ("/d/JPEGImages/a.jpg", ("/d/labels/a.txt", "/d/JPEGImages/a.txt")),
+        ("/home/Images/d/images/a.jpg", ("/home/Images/d/labels/a.txt", "/home/Images/d/images/a.txt")),
     ],
 )
 def test_d15_the_last_images_of_the_path_becomes_labels(picture: str, places: tuple[str, ...]) -> None:

@@ -67,13 +67,24 @@ def test_d25_two_class_counts_are_both_shown(tmp_path: Path, nc: str) -> None:
         ('names: [a]\npath: "G:\\data"', "not a yaml: line 2"),
         ("[" * 20_000, "not a yaml"),
         ("names: [a]\npath: [a, b]", "is not one folder"),
-        ("names: [a]\nkpt_shape: [3, 2]", "key points"),
+        ("names: [a]\nkpt_shape: [3]", r"kpt_shape is \[3\]; expected the number of key points and 2 or 3"),
+        ("names: [a]\nkpt_shape: [3, 4]", "kpt_shape is"),
+        ("names: [a]\nkpt_shape: [three, 2]", "kpt_shape is \\[three, 2"),
+        ("names: [a]\nkpt_shape: 17", "kpt_shape is 17"),
+        ("names: [a]\nkpt_shape: [9999999, 3]", "kpt_shape is"),
     ],
 )
 def test_a_wrong_yaml_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(DataError, match=rf"data\.yaml: .*{said}") as caught:
         read_data_yaml(write(tmp_path, text))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("shape", "columns"), [("[17, 3]", 51), ("[3, 2]", 6), ("[0, 0]", 0)])
+def test_the_columns_of_key_points_are_told(tmp_path: Path, shape: str, columns: int) -> None:
+    data = read_data_yaml(write(tmp_path, f"names: [a]\ntrain: t\nkpt_shape: {shape}\nflip_idx: [0, 2, 1]"))
+    assert data.point_columns == columns and data.splits == ("train",)
+    assert read_data_yaml(write(tmp_path, "names: [a]")).point_columns == 0
 
 
 def test_another_encoding_is_refused(tmp_path: Path) -> None:
@@ -143,6 +154,9 @@ def test_a_missing_split_lists_the_keys(tmp_path: Path, empty: str) -> None:
         ("sub", "../images", "images", False),
         ("G:\\boards\\dataset", "train/images", "train/images", True),
         ("away", "../train/images", "train/images", True),
+        ("", "val/images", "valid/images", True),
+        ("", "../valid/images", "val/images", True),
+        ("", "images\\val", "images/validation", True),
     ],
 )
 def test_d26_an_entry_is_found_wherever_the_process_runs(
@@ -165,12 +179,25 @@ def test_d26_the_working_directory_plays_no_part(tmp_path: Path, monkeypatch: py
         read_data_yaml(write(tmp_path / "set", "names: [a]")).resolve("images")
 
 
+def test_another_spelling_of_val_is_taken_only_where_that_in_the_yaml_is_not_there(tmp_path: Path) -> None:
+    data = read_data_yaml(write(tmp_path, "names: [a]"))
+    for folder in ("valid", "val"):
+        (tmp_path / folder).mkdir()
+    assert data.resolve("val") == (tmp_path / "val", "") and data.resolve("valid") == (tmp_path / "valid", "")
+
+
 def test_d26_every_place_that_was_tried_is_listed(tmp_path: Path) -> None:
     data = read_data_yaml(write(tmp_path / "set", "path: sub\nnames: [a]\ntrain: ../train/images"))
     with pytest.raises(DataError) as caught:
         data.resolve("../train/images")
     for place in ("set/sub/../train/images", "set/../train/images", "set/train/images"):
         assert f"{tmp_path}/{place}" in str(caught.value)
+
+
+def test_a_name_that_is_too_long_for_the_system_is_not_there(tmp_path: Path) -> None:
+    data = read_data_yaml(write(tmp_path, "names: [a]"))
+    with pytest.raises(DataError, match="was not found, tried"):
+        data.resolve("a" * 5000)
 
 
 def test_the_root_goes_first_and_an_absolute_path_is_itself(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Only reads: nothing is ever written into the folders of a data set.
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,9 +14,11 @@ import numpy as np
 
 from yolov9kit.data.checked import Checked, PictureFacts, facts_file
 from yolov9kit.data.findings import Finding
-from yolov9kit.data.formats.layout import SplitFiles
+from yolov9kit.data.formats.layout import Layout, SplitFiles
 from yolov9kit.data.formats.open_layout import open_layout
 from yolov9kit.data.labels import LabelFile
+from yolov9kit.data.picture_findings import findings_of
+from yolov9kit.data.split_rows import SplitRows
 from yolov9kit.errors import DataError
 from yolov9kit.types import printable
 
@@ -24,7 +26,7 @@ __all__ = ["Dataset", "Finding", "Sample", "has_split", "open_dataset", "refuse"
 
 _SHOWN_ERRORS = 5
 _RANK = {"error": 0, "warning": 1, "note": 2}
-_PLAIN_NAMES = ("data", "dataset")
+_PLAIN_NAMES = ("data", "dataset", "obj")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,7 @@ class Sample:
     """One picture and its boxes, N x 4 float32 xyxy in pixels of the upright picture; ``labels`` N int64.
 
     ``size_wh``: of the upright picture. ``label_path``: the label file, None where there is none (a background).
+    ``lines``: N int64, the line of the label file that each box stands in, None for formats without lines.
     """
 
     path: Path
@@ -39,6 +42,7 @@ class Sample:
     boxes: np.ndarray
     labels: np.ndarray
     label_path: Path | None = None
+    lines: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,7 @@ class Dataset:
         left_out: pictures that cannot be read. They are no samples.
         below_min_items: pictures with fewer boxes than asked for. They are no samples.
         checked: what decoding told of each picture of the split, also of those left out.
+        sources: the files and folders that name its pictures.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Dataset:
     left_out: int = 0
     below_min_items: int = 0
     checked: Mapping[Path, Checked] = field(default_factory=dict)
+    sources: tuple[Path, ...] = ()
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -114,18 +120,21 @@ def has_split(data: str | os.PathLike[str], split: str) -> bool:
 
 
 def open_dataset(
-    data: str | os.PathLike[str],
+    data: str | os.PathLike[str] | Layout,
     split: str = "train",
     *,
     single_class: bool = False,
     min_items: int = 0,
+    as_boxes: bool = False,
     cache: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dataset:
     """Reads one split of a data set: every picture is decoded once, every row of its boxes read.
 
-    ``data`` is a data.yaml, an annotation file of another format, or the folder that holds them. With
+    ``data`` is a data.yaml, an annotation file of another format, the folder that holds them, or any of these opened
+    by ``open_layout`` with the same ``as_boxes``, so that several splits take one reading of the description. With
     ``single_class`` every box is an ``object``. Pictures with fewer than ``min_items`` boxes are left out. With
+    ``as_boxes`` the upright boxes of oriented boxes and of key points are asked for; else such rows are errors. With
     ``cache``, what decoding a picture told is remembered under ``~/.cache/yolov9kit`` until that picture changes.
     ``progress(done, total)`` counts pictures.
 
@@ -134,19 +143,22 @@ def open_dataset(
     Raises:
         DataError: the description, a folder or a list cannot be used, no boxes are told of, or no picture can be used.
     """
-    layout = open_layout(data)
+    layout = open_layout(data, as_boxes=as_boxes) if isinstance(data, str | os.PathLike) else data
     files = layout.open(split)
-    scan = _Scan(single_class, min_items, len(layout.names), files, [*layout.findings, *files.findings])
+    rows = SplitRows(layout.file, len(layout.names), as_boxes)
+    scan = _Scan(single_class, min_items, rows, files, [*layout.findings, *files.findings])
     facts = PictureFacts(facts_file(split, files.sources) if cache else None)
     total = len(files.pictures)
     try:
         with closing(facts.check(files.pictures)) as checks:
             for done, checked in enumerate(checks, 1):
-                scan.checked[files.pictures[done - 1]] = checked
+                picture = files.pictures[done - 1]
+                scan.checked[picture] = checked
+                scan.findings += findings_of(picture, checked)
                 if checked.error:
-                    scan.leave_out(files.pictures[done - 1], checked.error)
+                    scan.leave_out(picture, checked.error)
                 else:
-                    scan.add(done - 1, checked.size_wh, checked.notes)
+                    scan.add(done - 1, checked.size_wh)
                 if progress is not None:
                     progress(done, total)
     finally:
@@ -168,6 +180,7 @@ def open_dataset(
         left_out=scan.left_out,
         below_min_items=scan.below_min_items,
         checked=scan.checked,
+        sources=files.sources,
     )
 
 
@@ -194,7 +207,7 @@ class _Scan:
 
     single_class: bool
     min_items: int
-    num_classes: int
+    rows: SplitRows
     files: SplitFiles
     findings: list[Finding]
     samples: list[Sample] = field(default_factory=list)
@@ -203,19 +216,16 @@ class _Scan:
     left_out: int = 0
     below_min_items: int = 0
     first_fault: str = ""
-    class_0_occurs: bool = False
 
     def leave_out(self, picture: Path, error: str) -> None:
         self.left_out += 1
         self.first_fault = self.first_fault or f"{picture}: {error}"
-        self.findings.append(Finding("picture_unreadable", "warning", picture, f"left out: {error}"))
 
-    def add(self, i: int, size_wh: tuple[int, int], notes: Iterable[str]) -> None:
+    def add(self, i: int, size_wh: tuple[int, int]) -> None:
         picture, label_path = self.files.pictures[i], self.files.label_paths[i]
-        self.findings += [Finding("picture_note", "note", picture, note) for note in notes]
         read = _NO_LABELS if label_path is None else self.files.read(i, size_wh)
-        self.findings += read.findings
-        self.class_0_occurs = self.class_0_occurs or bool((read.labels == 0).any())
+        self.findings += [replace(finding, picture=picture) for finding in read.findings]
+        self.rows.add(label_path or picture, read)
         if len(read.labels) < self.min_items:
             self.below_min_items += 1
             return
@@ -224,7 +234,7 @@ class _Scan:
         if self.single_class:
             labels = np.zeros_like(labels)
             labels.flags.writeable = False
-        self.samples.append(Sample(picture, size_wh, read.boxes, labels, label_path))
+        self.samples.append(Sample(picture, size_wh, read.boxes, labels, label_path, read.lines))
 
     def why_nothing(self) -> str:
         if self.below_min_items:
@@ -232,18 +242,7 @@ class _Scan:
         return f"none of {_count(self.left_out, 'picture')} can be read: {self.first_fault}"
 
     def final_findings(self) -> list[Finding]:
-        """With a guess where every class that is too large is so by one and class 0 is never used."""
-        beyond = [finding for finding in self.findings if finding.code == "label_class_range"]
-        from_one = bool(beyond) and all(float(finding.value) == self.num_classes for finding in beyond)
-        if self.class_0_occurs or not from_one:
-            return self.findings
-        guess = "; ids seem to start at 1"
-        return [
-            replace(finding, message=finding.message + guess)
-            if finding.code == "label_class_range"
-            else finding
-            for finding in self.findings
-        ]
+        return self.rows.revise(self.findings)
 
 
 _NO_LABELS = LabelFile(np.empty((0, 4), np.float32), np.empty(0, np.int64))

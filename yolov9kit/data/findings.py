@@ -1,6 +1,6 @@
 """What is said about a data set: one finding for each fact."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ class Finding:
     ``severity``: ``error`` (training refuses), ``warning`` (training goes on, and says so), ``note``. ``code`` is the
     same for findings of one kind. ``message`` holds the value and what to do; ``str(finding)`` puts file and line
     before it. ``line`` counts from 1 and is None where the whole file is meant; ``value`` is the text found there.
+    ``picture``: the one whose boxes were read when this was found, which a file about many pictures does not tell.
     """
 
     code: str
@@ -24,6 +25,7 @@ class Finding:
     message: str
     line: int | None = None
     value: str = ""
+    picture: Path | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         where = str(self.path) if self.line is None else f"{self.path}:{self.line}"

@@ -40,6 +40,7 @@ from PIL.PpmImagePlugin import PpmImageFile as _Ppm
 from PIL.TiffImagePlugin import TiffImageFile as _Tiff
 from PIL.WebPImagePlugin import WebPImageFile as _WebP
 
+from yolov9kit.data.picture_faults import Stream, check_tiff_directory, is_cut_off, no_picture
 from yolov9kit.errors import PictureError
 
 Source = str | os.PathLike[str] | bytes
@@ -58,15 +59,28 @@ _STRIP_PIXELS = 2**22  # large pictures are converted in strips of this size: no
 _SUFFIXES = "jpg jpeg jpe jfif mpo png apng bmp dib gif webp avif tif tiff jp2 j2k ppm pgm pbm pnm heic heif"
 IMAGE_SUFFIXES = frozenset(f".{suffix}" for suffix in _SUFFIXES.split())
 
+_Note = tuple[str, str]
+"""The code of a finding and its words; no words: nothing to say."""
+
 _ORIENTATION_TAG, _PHOTOMETRIC_TAG, _DNG_TAG = 274, 262, 50706
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedImage:
-    """``pixels``: H x W x 3 uint8 RGB, contiguous, upright. ``notes``: what was converted, in words."""
+    """``pixels``: H x W x 3 uint8 RGB, contiguous, upright. ``notes``: what was converted, in words.
+
+    For files: ``note_codes``, the code of the finding for each note; ``kind``, the format by content, as Pillow calls
+    it ("JPEG"); ``mode``, how the colours are stored: Pillow's mode, with ";16" for 16 bits a channel; ``orientation``
+    1 to 8, as EXIF counts; ``frames``, where 2 stands for two or more if counting means reading the whole file.
+    """
 
     pixels: np.ndarray
     notes: tuple[str, ...]
+    note_codes: tuple[str, ...] = ()
+    kind: str = ""
+    mode: str = ""
+    orientation: int = 1
+    frames: int = 1
 
 
 class _Jpeg(JpegImageFile):
@@ -84,13 +98,6 @@ _READERS: tuple[tuple[type[ImageFile], tuple[bytes, ...]], ...] = (
     (_Tiff, (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
     (_Jpeg2K, (b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  \r\n\x87\n")),
     (_Ppm, (b"P1", b"P2", b"P3", b"P4", b"P5", b"P6")),
-)
-
-_NOT_PICTURES = (
-    (b"version https://git-lfs", "a Git LFS pointer, not the picture itself: run `git lfs pull`"),
-    (b"\0\x05\x16\x07", "a macOS resource file, not the picture itself"),
-    (b"%PDF", "a PDF document: convert its pages to PNG first"),
-    (b"<", "text (HTML, SVG or XML), not a raster picture"),
 )
 
 
@@ -116,17 +123,24 @@ def decode_image(source: Source, *, name: str | None = None, on_size: OnSize | N
     with _opened(source, name) as image:
         if on_size is not None:
             on_size(*image.size)
-        orientation, notes = _orientation(image)
-        notes += _source_notes(image)
-        convert, note = _converter(image)
+        orientation, applied, turned = _orientation(image)
+        frames, several = _frames(image)
+        mode, reduced = _stored_mode(image)
+        convert, converted = _converter(image)
+        end = ""
         if isinstance(image, _Jpeg) and not _has_end_marker(image):
             image = _jpeg_without_end(image)
-            notes.append("JPEG end marker missing, all pixels are there")
+            end = "JPEG end marker missing, all pixels are there"
         image.load()
-        notes += [note, *_alpha_notes(image)]
+        colours = [("picture_mode", words) for words in (reduced, converted, _alpha_note(image))]
         image.info.pop("transparency", None)  # Pillow warns about transparent palettes when it converts them
-        pixels = _upright(image, orientation, convert)
-    return DecodedImage(pixels, tuple(filter(None, notes)))
+        pixels = _upright(image, 1 if applied else orientation, convert)
+        kind = image.format or ""
+    notes = [
+        note for note in (turned, ("picture_frames", several), ("picture_end", end), *colours) if note[1]
+    ]
+    codes, words = tuple(code for code, _ in notes), tuple(words for _, words in notes)
+    return DecodedImage(pixels, words, codes, kind, mode, orientation, frames)
 
 
 def image_size(source: Source, *, name: str | None = None) -> tuple[int, int]:
@@ -136,8 +150,8 @@ def image_size(source: Source, *, name: str | None = None) -> tuple[int, int]:
     """
     with _opened(source, name) as image:
         width, height = image.size
-        orientation, _ = _orientation(image)
-        return (height, width) if orientation >= 5 else (width, height)
+        orientation, applied, _ = _orientation(image)
+        return (height, width) if orientation >= 5 and not applied else (width, height)
 
 
 @contextmanager
@@ -145,102 +159,98 @@ def _opened(source: Source, name: str | None) -> Iterator[ImageFile]:
     """The picture, header read and size accepted. Whatever goes wrong inside becomes a PictureError."""
     given = name or (f"picture of {len(source)} bytes" if isinstance(source, bytes) else os.fspath(source))
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in given)
-    kind = "picture"
+    kind: str = ""
+    image: ImageFile | None = None
     try:
         with _stream(source) as stream:
             reader = _reader(stream)
-            kind = f"{(reader.format or kind)} picture"
+            kind = reader.format or ""
             image = reader(stream)
             _check_size(reader, *image.size)
             with image:
                 yield image
     except PictureError as refusal:
-        raise PictureError(f"{shown}: {refusal}") from refusal.__cause__
+        raise PictureError(f"{shown}: {refusal}", refusal.code) from refusal.__cause__
     except Image.DecompressionBombError as fault:
-        raise PictureError(f"{shown}: too many pixels, make it smaller first ({fault})") from fault
+        too_many = f"{shown}: too many pixels, make it smaller first ({fault})"
+        raise PictureError(too_many, "picture_too_large") from fault
     except MemoryError as fault:
-        raise PictureError(f"{shown}: not enough memory to decode this {kind}") from fault
+        raise PictureError(f"{shown}: not enough memory to decode this {kind} picture") from fault
     except Exception as fault:  # a broken picture can raise anything in a decoder
         if isinstance(fault, OSError) and fault.strerror:  # from the system: Pillow's own carry no such text
             raise PictureError(f"{shown}: cannot be read ({fault.strerror})") from fault
         lines = str(fault).splitlines() or [type(fault).__name__]
-        raise PictureError(f"{shown}: broken or cut-off {kind} ({lines[0]})") from fault
+        cut_off = _ends_early(source, kind, image)
+        how, code = ("cut-off", "picture_truncated") if cut_off else ("broken", "picture_unreadable")
+        what = f"{how} {kind} picture" if kind else f"{how} picture"
+        raise PictureError(f"{shown}: {what} ({lines[0]})", code) from fault
+
+
+def _ends_early(source: Source, kind: str, image: ImageFile | None) -> bool:
+    try:
+        with _stream(source) as stream:
+            return is_cut_off(stream, kind, image)
+    except (
+        OSError,
+        ValueError,
+        PictureError,
+    ):  # it is gone meanwhile, or there never was a file of that name
+        return False
 
 
 def _check_size(reader: type[ImageFile], width: int, height: int) -> None:
     limit = MAX_PIXELS // 2 if reader in (_WebP, _Jpeg2K) else MAX_PIXELS
     if width * height > limit:
-        raise PictureError(f"{width} x {height} is more than {limit:,} pixels, make it smaller first")
+        too_many = f"{width} x {height} is more than {limit:,} pixels, make it smaller first"
+        raise PictureError(too_many, "picture_too_large")
 
 
 @contextmanager
-def _stream(source: Source) -> Iterator[io.BytesIO | io.BufferedReader]:
+def _stream(source: Source) -> Iterator[Stream]:
     if isinstance(source, bytes):
         yield io.BytesIO(source)
         return
     status = os.stat(source)
     if not stat.S_ISREG(status.st_mode):  # a pipe would wait for ever, a device would never end
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, socket or device"
-        raise PictureError(f"{what}, not a picture file")
+        raise PictureError(f"{what}, not a picture file", "picture_not_a_picture")
     if status.st_size > MAX_BYTES:
-        raise PictureError(f"{status.st_size:,} bytes are more than the allowed {MAX_BYTES:,}")
+        too_large = f"{status.st_size:,} bytes are more than the allowed {MAX_BYTES:,}"
+        raise PictureError(too_large, "picture_too_large")
     with open(source, "rb") as stream:
         yield stream
 
 
-def _reader(stream: io.BytesIO | io.BufferedReader) -> type[ImageFile]:
+def _reader(stream: Stream) -> type[ImageFile]:
     head = stream.read(64)
     stream.seek(0)
     for reader, prefixes in _READERS:
         if head.startswith(prefixes):
             if reader is _Tiff:
-                _check_tiff_directory(stream, head)
+                check_tiff_directory(stream, head)
             return reader
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return _WebP
     if head[4:8] == b"ftyp":
         if b"avif" in head or b"avis" in head:
             return _Avif
-        raise PictureError("HEIC, HEIF and video files are not supported: convert it to JPEG or PNG")
-    raise PictureError(_why_no_picture(head))
+        heic = "HEIC, HEIF and video files are not supported: convert it to JPEG or PNG"
+        raise PictureError(heic, "picture_unsupported")
+    raise no_picture(head)
 
 
-def _why_no_picture(head: bytes) -> str:
-    if not head:
-        return "the file is empty"
-    if not any(head):
-        return "zero bytes only, perhaps a failed copy"
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    unknown = "not a picture of a known format (JPEG, PNG, GIF, BMP, TIFF, WebP, AVIF, JPEG 2000, PPM)"
-    return next((reason for prefix, reason in _NOT_PICTURES if text.startswith(prefix)), unknown)
-
-
-def _check_tiff_directory(stream: io.BytesIO | io.BufferedReader, head: bytes) -> None:
-    """Pillow would only warn about a directory that lies past the end, the usual sign of a cut-off file."""
-    if head[2:4] in (b"+\0", b"\0+"):
-        return  # BigTIFF has another layout
-    order = "<" if head.startswith(b"II") else ">"
-    end = stream.seek(0, io.SEEK_END)
-    (start,) = struct.unpack_from(f"{order}L", head, 4)
-    stream.seek(start)
-    count = stream.read(2)
-    stream.seek(0)
-    if len(count) < 2 or start + 2 + 12 * struct.unpack(f"{order}H", count)[0] > end:
-        raise PictureError("cut-off TIFF picture (its directory lies past the end)")
-
-
-def _orientation(image: ImageFile) -> tuple[int, list[str]]:
-    """The orientation that is still to be applied, 1 to 8, and what to say about it."""
-    if isinstance(image, _Tiff):  # Pillow turns TIFF files itself
+def _orientation(image: ImageFile) -> tuple[int, bool, _Note]:
+    """The orientation, 1 to 8, whether Pillow applies it itself, and what to say about it."""
+    if isinstance(image, _Tiff):
         value = image.tag_v2.get(_ORIENTATION_TAG, 1)
-        return 1, [f"TIFF orientation {value} applied"] if value in range(2, 9) else []
-    exif = image.info.get("exif") or (_late_exif(image) if image.format == "PNG" else b"")
-    if not exif:
-        return 1, []
-    value = exif_orientation(exif.removeprefix(b"Exif\0\0"))
+        value, how = value if value in range(1, 9) else 1, "TIFF"
+    else:
+        exif = image.info.get("exif") or (_late_exif(image) if image.format == "PNG" else b"")
+        value, how = exif_orientation(exif.removeprefix(b"Exif\0\0")) if exif else 1, "EXIF"
     if value is None:
-        return 1, ["broken EXIF ignored"]
-    return value, [f"EXIF orientation {value} applied"] if value != 1 else []
+        return 1, False, ("picture_note", "broken EXIF ignored")
+    said = f"{how} orientation {value} applied" if value != 1 else ""
+    return value, how == "TIFF", ("picture_orientation", said)
 
 
 def exif_orientation(exif: bytes) -> int | None:
@@ -278,19 +288,24 @@ def _late_exif(image: ImageFile) -> bytes:
     return exif
 
 
-def _source_notes(image: ImageFile) -> list[str]:
-    """What only the header tells: frames, and 16 bits a channel that Pillow reduces while it decodes."""
-    notes = []
+def _frames(image: ImageFile) -> tuple[int, str]:
+    """How many pictures the file holds, 2 for two or more where they are not counted, and what to say about it."""
     if "mp" in image.info:
-        notes.append("first picture of a multi-picture JPEG")
-    elif isinstance(image, _Gif | _Tiff):  # counting their frames means reading the whole file
-        if image.is_animated:
-            notes.append("first of several frames")
-    elif isinstance(image, _Png | _WebP | _Avif) and image.n_frames > 1:
-        notes.append(f"frame 1 of {image.n_frames}")
+        return 2, "first picture of a multi-picture JPEG"
+    if isinstance(image, _Gif | _Tiff):  # counting their frames means reading the whole file
+        return (2, "first of several frames") if image.is_animated else (1, "")
+    if isinstance(image, _Png | _WebP | _Avif) and image.n_frames > 1:
+        return image.n_frames, f"frame 1 of {image.n_frames}"
+    return 1, ""
+
+
+def _stored_mode(image: ImageFile) -> tuple[str, str]:
+    """Pillow's mode, and what to say of 16 bits a channel that Pillow reduces while it decodes."""
+    if isinstance(image, _Ppm) and image.mode == "I":
+        return "I;16", ""
     if isinstance(image, _Png | _Tiff) and not image.mode.startswith("I") and ";16" in _raw_mode(image):
-        notes.append("16-bit colour reduced to its high 8 bits")
-    return notes
+        return f"{image.mode};16", "16-bit colour reduced to its high 8 bits"
+    return image.mode, ""
 
 
 def _raw_mode(image: ImageFile) -> str:
@@ -325,7 +340,7 @@ def _jpeg_without_end(image: _Jpeg) -> _Jpeg:
     assert image.fp is not None
     image.fp.seek(0)
     data = image.fp.read().removesuffix(b"\xff")
-    refusal = PictureError("cut-off JPEG picture (its end marker is missing)")
+    refusal = PictureError("cut-off JPEG picture (its end marker is missing)", "picture_truncated")
     if "progressive" in image.info or b"\xff\xdd\x00\x04" in data or data.endswith(bytes(8)):
         raise refusal
     whole = _Jpeg(io.BytesIO(data + b"\xff\xd9"))
@@ -337,12 +352,12 @@ def _jpeg_without_end(image: _Jpeg) -> _Jpeg:
     return whole
 
 
-def _alpha_notes(image: ImageFile) -> list[str]:
+def _alpha_note(image: ImageFile) -> str:
     if image.getbands()[-1] == "A":
         opaque = image.getchannel("A").histogram()[255] / (image.width * image.height)
         share = "all of it opaque" if opaque == 1 else f"{1 - opaque:.1%} of the pixels are not opaque"
-        return [f"alpha dropped ({share})"]
-    return ["transparent colour kept as it is stored"] if "transparency" in image.info else []
+        return f"alpha dropped ({share})"
+    return "transparent colour kept as it is stored" if "transparency" in image.info else ""
 
 
 _Convert = Callable[[Image.Image], np.ndarray]
@@ -366,14 +381,16 @@ def _converter(image: ImageFile) -> tuple[_Convert, str]:
     """How the picture's mode becomes uint8, and what to say about it."""
     mode = image.mode
     if isinstance(image, _Tiff) and _DNG_TAG in image.tag_v2:
-        raise PictureError("raw camera files (DNG) are not supported: develop it to JPEG or PNG first")
+        raw = "raw camera files (DNG) are not supported: develop it to JPEG or PNG first"
+        raise PictureError(raw, "picture_unsupported")
     if mode.startswith("I;16") or (mode == "I" and isinstance(image, _Ppm)):
         return _gray16(image)
     if mode == "LAB":
         return _lab_to_rgb, "CIE Lab converted"
     if mode not in _MODE_NOTES:
         what = {"F": "float", "I": "32-bit integer"}.get(mode, mode)
-        raise PictureError(f"{what} pixels have no agreed black and white: convert it to 8 or 16 bit")
+        vague = f"{what} pixels have no agreed black and white: convert it to 8 or 16 bit"
+        raise PictureError(vague, "picture_unsupported")
     return _to_rgb, _MODE_NOTES[mode]
 
 

@@ -1,7 +1,7 @@
 """Which pictures a split names, and where the label file of each may lie. Looks at names only."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,23 +50,27 @@ def list_pictures(data: DataYaml, split: str) -> Listing:
     return Listing(tuple(pictures), tuple(sources), tuple(findings))
 
 
+_LABEL_FOLDERS = {
+    "images": ("labels",),
+    "Images": ("Labels", "labels"),
+    "IMAGES": ("LABELS", "labels"),
+    "JPEGImages": ("labels",),
+}
+
+
 def label_places(picture: Path) -> tuple[Path, ...]:
     """Where the label file is looked for: the last ``images`` of the path as ``labels``, then beside the picture."""
     beside = picture.with_suffix(".txt")
     parts = beside.parts
-    if "images" not in parts[:-1]:
+    at = max((i for i, part in enumerate(parts[:-1]) if part in _LABEL_FOLDERS), default=None)
+    if at is None:
         return (beside,)
-    at = max(i for i, part in enumerate(parts[:-1]) if part == "images")
-    return Path(*parts[:at], "labels", *parts[at + 1 :]), beside
+    return (*(Path(*parts[:at], name, *parts[at + 1 :]) for name in _LABEL_FOLDERS[parts[at]]), beside)
 
 
 def _of_source(data: DataYaml, source: Path) -> tuple[list[Path], list[Finding]]:
     if source.is_dir():
-        try:
-            return sorted(_walk(source, set()), key=Path.as_posix), []
-        except OSError as fault:
-            reason = f"{fault.filename}: cannot be read ({fault.strerror})"
-            raise DataError(printable(reason)) from fault
+        return files_below(source, is_image_name), []
     if source.suffix.lower() == ".txt":
         return _of_list(data, source)
     if is_image_name(source):
@@ -74,8 +78,20 @@ def _of_source(data: DataYaml, source: Path) -> tuple[list[Path], list[Finding]]
     raise DataError(printable(f"{data.file}: {source} is no folder, .txt list or picture"))
 
 
-def _walk(folder: Path, above: set[tuple[int, int]]) -> Iterator[Path]:
-    """Pictures below a folder. Links are followed, but not round in circles."""
+def files_below(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
+    """Files below a folder whose names are wanted, sorted, hidden ones never. Links are followed, but not round in
+    circles.
+
+    Raises:
+        DataError: a folder cannot be read.
+    """
+    try:
+        return sorted(_walk(folder, wanted, set()), key=Path.as_posix)
+    except OSError as fault:
+        raise DataError(printable(f"{fault.filename}: cannot be read ({fault.strerror})")) from fault
+
+
+def _walk(folder: Path, wanted: Callable[[str], bool], above: set[tuple[int, int]]) -> Iterator[Path]:
     status = os.stat(folder)
     here = (status.st_dev, status.st_ino)
     if here in above:
@@ -84,10 +100,17 @@ def _walk(folder: Path, above: set[tuple[int, int]]) -> Iterator[Path]:
         for entry in entries:
             if entry.name.startswith(".") or entry.name == "__MACOSX":
                 continue
-            if entry.is_dir():
-                yield from _walk(folder / entry.name, above | {here})
-            elif is_image_name(entry.name):
+            if _is_folder(entry):
+                yield from _walk(folder / entry.name, wanted, above | {here})
+            elif wanted(entry.name):
                 yield folder / entry.name
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _of_list(data: DataYaml, file: Path) -> tuple[list[Path], list[Finding]]:
@@ -108,7 +131,8 @@ def _of_list(data: DataYaml, file: Path) -> tuple[list[Path], list[Finding]]:
         cut += dict(places)[found]
         pictures.append(without_dots(found))
     if cut:
-        message = f"'data/' at the start of {cut} lines was left out: the pictures lie beside the list"
+        lines = "1 line" if cut == 1 else f"{cut} lines"
+        message = f"'data/' at the start of {lines} was left out: the pictures lie beside the list"
         findings.append(Finding("place", "note", file, message, value="data/"))
     return pictures, findings
 

@@ -1,5 +1,6 @@
 """data.yaml → class names, and where each split lies."""
 
+import errno
 import os
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -12,17 +13,20 @@ from yolov9kit.errors import DataError
 from yolov9kit.types import printable
 
 _SPELLINGS = {"val": ("val", "valid", "validation")}
+_NO_SPLITS = ("names", "nc", "kpt_shape", "flip_idx")
 _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
 @dataclass(frozen=True)
 class DataYaml:
-    """``root``: the folder that ``path:`` names, as written (``""``: none). ``entries``: each other key's texts."""
+    """``root``: the folder that ``path:`` names, as written (``""``: none). ``entries``: each other key's texts.
+    ``point_columns``: so many columns of key points stand behind each box (``kpt_shape``)."""
 
     file: Path
     names: tuple[str, ...]
     root: str
     entries: dict[str, tuple[str, ...]]
+    point_columns: int = 0
 
     def split(self, split: str) -> tuple[str, ...]:
         """Folders, lists and pictures of a split, as written; ``val`` is also called valid and validation.
@@ -57,9 +61,9 @@ class DataYaml:
     def resolve(self, entry: str) -> tuple[Path, str]:
         """The file or folder that an entry means, and a note where it was not found at the first place.
 
-        Tried in this order: under the yaml's ``path``, beside the yaml, and beside the yaml without leading ``../``,
-        which exports of labelling sites carry although the folders lie beside the yaml. The working directory
-        plays no part.
+        Tried in this order: under the yaml's ``path``, beside the yaml, beside the yaml without leading ``../``, which
+        exports of labelling sites carry although the folders lie beside the yaml, and there with another spelling
+        of ``val``. The working directory plays no part.
 
         Raises:
             DataError: it lies at none of these places; all are listed.
@@ -89,6 +93,11 @@ class DataYaml:
         while inner.startswith(("../", "./")):
             inner = inner.partition("/")[2]
         yield self.file.parent / inner
+        parts = Path(inner).parts
+        for i, part in enumerate(parts):
+            if part in _SPELLINGS["val"]:
+                others = [other for other in _SPELLINGS["val"] if other != part]
+                yield from (self.file.parent.joinpath(*parts[:i], other, *parts[i + 1 :]) for other in others)
 
 
 def spellings(text: str) -> tuple[str, ...]:
@@ -106,8 +115,8 @@ def exists(path: Path) -> bool:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
-    except OSError:
-        return True
+    except OSError as fault:
+        return fault.errno != errno.ENAMETOOLONG
     return True
 
 
@@ -149,17 +158,17 @@ def read_data_yaml(data: str | os.PathLike[str]) -> DataYaml:
         raise DataError(printable(f"{file}: not a yaml: {_yaml_reason(fault)}")) from fault
     if not isinstance(content, dict):
         raise DataError(printable(f"{file}: expected keys such as train, val and names, found none"))
-    if "kpt_shape" in content:
-        raise DataError(
-            printable(f"{file}: holds key points (kpt_shape), which are no boxes: export it for detection")
-        )
     names = _names(file, content)
     root = content.pop("path", "")
     if not isinstance(root, str):
         raise DataError(printable(f"{file}: path: {root} is not one folder"))
-    entries = {str(key): _texts(value) for key, value in content.items() if key not in ("names", "nc")}
+    entries = {str(key): _texts(value) for key, value in content.items() if key not in _NO_SPLITS}
     return DataYaml(
-        file, names, "" if root in _NOTHING else root, {key: texts for key, texts in entries.items() if texts}
+        file,
+        names,
+        "" if root in _NOTHING else root,
+        {key: texts for key, texts in entries.items() if texts},
+        _point_columns(file, content.get("kpt_shape", ["0", "0"])),
     )
 
 
@@ -229,6 +238,18 @@ def _names(file: Path, content: dict[Hashable, Any]) -> tuple[str, ...]:
             printable(f"{file}: nc is {count}, but names holds {len(names)} ({shown}): correct one of them")
         )
     return tuple(names)
+
+
+def _point_columns(file: Path, shape: object) -> int:
+    """Of ``kpt_shape: [number of key points, values of each]``."""
+    match shape:
+        case [str(points), str(values)] if (
+            points.isdecimal() and values in ("0", "2", "3") and len(points) < 6
+        ):
+            return int(points) * int(values)
+    shown = f"[{', '.join(map(str, shape))}]" if isinstance(shape, list) else shape
+    reason = f"kpt_shape is {shown}; expected the number of key points and 2 or 3, such as [17, 3]"
+    raise DataError(printable(f"{file}: {reason}"))
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from yolov9kit.data.findings import Finding
 from yolov9kit.data.labels import LabelFile
@@ -32,6 +32,7 @@ class SplitFiles:
     findings: tuple[Finding, ...] = ()
 
 
+@runtime_checkable
 class Layout(Protocol):
     """A data set of one format. Opening one reads descriptions, never a picture."""
 
