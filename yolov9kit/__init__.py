@@ -19,12 +19,20 @@ if TYPE_CHECKING:
     from yolov9kit.data.sources import Picture, open_source
     from yolov9kit.data.synthetic import SHAPE_NAMES, draw_shapes
     from yolov9kit.device import available_devices, choose_device, choose_precision
+    from yolov9kit.doctor.codes import CODES
+    from yolov9kit.doctor.config import DoctorConfig
+    from yolov9kit.doctor.diagnose import diagnose
+    from yolov9kit.doctor.diagnosis import Diagnosis
     from yolov9kit.download import fetch
     from yolov9kit.draw import class_colour, draw_detections, encode_picture
     from yolov9kit.errors import KitError, UsageError
     from yolov9kit.evaluation.config import EvalConfig
     from yolov9kit.evaluation.evaluate import evaluate
+    from yolov9kit.evaluation.label_errors import LabelErrors, label_errors
     from yolov9kit.evaluation.report import EvalReport
+    from yolov9kit.explore.explorer import Explorer
+    from yolov9kit.explore.filter import ExploreFilter
+    from yolov9kit.explore.item import ExploreItem
     from yolov9kit.infer.choose import reselect
     from yolov9kit.infer.config import DetectConfig
     from yolov9kit.infer.mode import choose_mode
@@ -36,6 +44,12 @@ if TYPE_CHECKING:
     from yolov9kit.model.fuse import fuse
     from yolov9kit.model.untrained import untrained
     from yolov9kit.model.yolov9 import deployed, parameter_count, yolov9
+    from yolov9kit.rewrite.convert import convert_data
+    from yolov9kit.rewrite.merge import merge_data
+    from yolov9kit.rewrite.repair import Repaired, repair
+    from yolov9kit.rewrite.rewritten import Rewritten
+    from yolov9kit.rewrite.split import split_data
+    from yolov9kit.rewrite.subset import subset_data
     from yolov9kit.samples import find_weights, sample_data, sample_pictures, sample_weights
     from yolov9kit.telemetry import UTILISATION, Sampler, telemetry_series
     from yolov9kit.training.compare import setting_differences
@@ -45,6 +59,7 @@ if TYPE_CHECKING:
     from yolov9kit.training.history import RunInfo, runs
     from yolov9kit.training.journal import read_journal
     from yolov9kit.training.launch import launch, launch_extend, launch_resume
+    from yolov9kit.training.preview import preview_batches
     from yolov9kit.training.reports import EpochReport, EvaluationReport, StepReport
     from yolov9kit.training.run import RUN_ENDED, Run, attach
     from yolov9kit.training.trainer import extend, resume, train
@@ -54,6 +69,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BOARD_NAMES",
+    "CODES",
     "RUN_ENDED",
     "SHAPE_NAMES",
     "UTILISATION",
@@ -66,17 +82,25 @@ __all__ = [
     "DetectionLoss",
     "Detections",
     "Detector",
+    "Diagnosis",
+    "DoctorConfig",
     "EpochReport",
     "EvalConfig",
     "EvalReport",
     "EvaluationReport",
     "Example",
+    "ExploreFilter",
+    "ExploreItem",
+    "Explorer",
     "Failed",
     "KitError",
+    "LabelErrors",
     "Letterbox",
     "LossParts",
     "Outputs",
     "Picture",
+    "Repaired",
+    "Rewritten",
     "Run",
     "RunInfo",
     "Sampler",
@@ -93,10 +117,12 @@ __all__ = [
     "choose_precision",
     "class_colour",
     "convert",
+    "convert_data",
     "decode",
     "decode_image",
     "deployed",
     "detect",
+    "diagnose",
     "draw_board",
     "draw_detections",
     "draw_shapes",
@@ -107,17 +133,21 @@ __all__ = [
     "find_weights",
     "fuse",
     "inspect_machine",
+    "label_errors",
     "launch",
     "launch_extend",
     "launch_resume",
     "letterbox",
     "load",
+    "merge_data",
     "open_dataset",
     "open_source",
     "parameter_count",
+    "preview_batches",
     "read_examples",
     "read_image",
     "read_journal",
+    "repair",
     "reselect",
     "resume",
     "run_benchmark",
@@ -127,6 +157,8 @@ __all__ = [
     "sample_weights",
     "save",
     "setting_differences",
+    "split_data",
+    "subset_data",
     "telemetry_series",
     "thinned",
     "train",
@@ -147,11 +179,19 @@ _HOMES = {
     "data.sources": ("Picture", "open_source"),
     "data.synthetic": ("SHAPE_NAMES", "draw_shapes"),
     "device": ("available_devices", "choose_device", "choose_precision"),
+    "doctor.codes": ("CODES",),
+    "doctor.config": ("DoctorConfig",),
+    "doctor.diagnose": ("diagnose",),
+    "doctor.diagnosis": ("Diagnosis",),
     "draw": ("class_colour", "draw_detections", "encode_picture"),
     "evaluation.config": ("EvalConfig",),
     "evaluation.evaluate": ("evaluate",),
+    "evaluation.label_errors": ("LabelErrors", "label_errors"),
     "evaluation.report": ("EvalReport",),
     "errors": ("KitError", "UsageError"),
+    "explore.explorer": ("Explorer",),
+    "explore.filter": ("ExploreFilter",),
+    "explore.item": ("ExploreItem",),
     "download": ("fetch",),
     "infer.config": ("DetectConfig",),
     "infer.choose": ("reselect",),
@@ -164,10 +204,17 @@ _HOMES = {
     "model.fuse": ("fuse",),
     "model.untrained": ("untrained",),
     "model.yolov9": ("deployed", "parameter_count", "yolov9"),
+    "rewrite.convert": ("convert_data",),
+    "rewrite.merge": ("merge_data",),
+    "rewrite.repair": ("Repaired", "repair"),
+    "rewrite.rewritten": ("Rewritten",),
+    "rewrite.split": ("split_data",),
+    "rewrite.subset": ("subset_data",),
     "samples": ("find_weights", "sample_data", "sample_pictures", "sample_weights"),
     "training.config": ("TrainConfig",),
     "training.journal": ("read_journal",),
     "training.launch": ("launch", "launch_extend", "launch_resume"),
+    "training.preview": ("preview_batches",),
     "training.reports": ("EpochReport", "EvaluationReport", "StepReport"),
     "training.run": ("RUN_ENDED", "Run", "attach"),
     "training.history": ("RunInfo", "runs"),

@@ -4,12 +4,13 @@ argparse and not a framework: the command lines that people already have use opt
 (``--classes 0 2``), abbreviations and old spellings, all of which it knows.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from yolov9kit.cli import app, benchmark, detect, lab, tools, train, val
+from yolov9kit.cli import app, benchmark, data, detect, doctor, lab, tools, train, val
 from yolov9kit.errors import KitError, UsageError
 
 SCRIPTS = {
@@ -28,6 +29,8 @@ SCRIPTS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 done, 1 a fault, 2 a wrong command line, 130 stopped by Ctrl-C."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names that this locale cannot write are escaped
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _dispatch(words)
     except UsageError as error:
@@ -61,6 +64,8 @@ def _dispatch(words: list[str]) -> int:
         "detect": ("find objects in pictures, videos, cameras", detect.run),
         "train": ("train on pictures with boxes, go on with a run, train one longer", train.run),
         "val": ("score weights on pictures with boxes", val.run),
+        "doctor": ("look for what is wrong with a data set, and say where", doctor.run),
+        "data": ("write a data set anew: convert, split, merge, subset", data.run),
         "benchmark": ("time weights on this machine, with memory and agreement", benchmark.run),
         "boards": ("draw a data set of circuit boards with defects", tools.boards),
         "convert": ("any YOLOv9 weights file to deployed .safetensors, outputs proved equal", tools.convert),

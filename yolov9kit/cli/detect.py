@@ -3,12 +3,11 @@
 import argparse
 import os
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from yolov9kit.cli.parsing import Parser, Progress, rounded_up
+from yolov9kit.cli.parsing import Parser, Progress, quiet_decoder, rounded_up
 from yolov9kit.errors import UsageError
 
 SCRIPT_SPELLINGS = frozenset(
@@ -275,8 +274,7 @@ def _class_numbers(given: Sequence[str], names: Sequence[str]) -> tuple[int, ...
 def _run_detector(detector: Any, args: argparse.Namespace, results: Any) -> int:
     from yolov9kit.data.sources import open_source
 
-    # odd metadata makes Pillow warn on standard error; what matters of it is in the pictures' notes
-    warnings.filterwarnings("ignore", module=r"PIL\.")
+    quiet_decoder()
     source = open_source(args.source, stride=args.vid_stride)
     window = _Window(args.view_img)
     progress = Progress(source.total, args.quiet)

@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -42,6 +43,29 @@ class Progress:
         if self._on:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
+
+
+def quiet_decoder() -> None:
+    """Odd metadata makes Pillow warn on standard error; what matters of it is in the pictures' notes."""
+    warnings.filterwarnings("ignore", module=r"PIL\.")
+
+
+class Stages:
+    """A line of progress for each thing that is done; ``show`` is a ``ProgressCallback``."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._what = ""
+        self._line = Progress(None, quiet=True)
+
+    def show(self, what: str, done: int, total: int) -> None:
+        if what != self._what:
+            self.clear()
+            self._what, self._line = what, Progress(total, self._quiet)
+        self._line.show(done)
+
+    def clear(self) -> None:
+        self._line.clear()
 
 
 Given = dict[str, Any]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from yolov9kit.cli.parsing import (
     Given,
     Parser,
-    Progress,
+    Stages,
     named_precision,
+    quiet_decoder,
     refuse_folders,
     rounded_up,
     write_reports,
@@ -118,7 +119,8 @@ def run(words: list[str], script: bool) -> int:
     from yolov9kit.evaluation.evaluate import evaluate
     from yolov9kit.evaluation.text import table
 
-    progress = _Stages(quiet)
+    quiet_decoder()
+    progress = Stages(quiet)
     try:
         report = evaluate(given["weights"][0], given["data"], config, on_progress=progress.show)
     finally:
@@ -156,24 +158,6 @@ def _config(given: Given, script: bool) -> "EvalConfig":
         sizes = settings["image_size"]
         settings["image_size"] = tuple(rounded_up(sizes, "val_dual.py does") if script else sizes)
     return EvalConfig(**settings)
-
-
-class _Stages:
-    """A line of progress for each thing that is done."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-        self._what = ""
-        self._line = Progress(None, quiet=True)
-
-    def show(self, what: str, done: int, total: int) -> None:
-        if what != self._what:
-            self.clear()
-            self._what, self._line = what, Progress(total, self._quiet)
-        self._line.show(done)
-
-    def clear(self) -> None:
-        self._line.clear()
 
 
 # ---------------------------------------------------------------------------------------------- files

@@ -8,10 +8,14 @@ import torch
 
 from yolov9kit.data.augment import AugmentConfig
 from yolov9kit.data.batches import TrainBatches, ValBatches
-from yolov9kit.data.dataset import Dataset, has_split, open_dataset, refuse
+from yolov9kit.data.dataset import Dataset, open_dataset, refuse
+from yolov9kit.data.formats.layout import Layout
+from yolov9kit.data.formats.open_layout import open_layout
 from yolov9kit.data.pixels import PreparedPictures, available_bytes, needed_bytes
 from yolov9kit.data.workers import batch_bytes, check_workers, suggest_workers
 from yolov9kit.device import Device, Precision, choose_devices, choose_precision, takes_channels_last
+from yolov9kit.doctor.gate import gate
+from yolov9kit.doctor.text import in_lines
 from yolov9kit.errors import DataError, UsageError
 from yolov9kit.loss.criterion import DetectionLoss
 from yolov9kit.machine import usable_cores
@@ -63,7 +67,7 @@ class Prepared:
 
     @property
     def epochs_without_mosaic(self) -> int:
-        return min(self.config.close_mosaic, self.config.epochs // 2)
+        return epochs_without_mosaic(self.config)
 
     @property
     def fixed_norms(self) -> bool:
@@ -161,8 +165,9 @@ def prepare(
     device = devices[0]
     precision = choose_precision(config.precision, device)
     train_data, val_data = _open_data(config, progress)
-    notes = [str(finding) for data in (train_data, val_data) for finding in data.findings][:20]
-    if model is None:
+    notes = []
+    if model is None:  # a run that goes on has been told
+        notes += in_lines([*train_data.findings, *val_data.findings, *gate(train_data, val_data)])
         model, account = _first_model(config, train_data)
         notes += account
     norms = freeze(model, frozen_paths(config.freeze, model.size))
@@ -171,13 +176,13 @@ def prepare(
     model = model.to(device.torch_name)
     if takes_channels_last(device, precision):
         model = model.to(memory_format=torch.channels_last)
-    batch, batch_note = _batch_of_a_device(config, len(train_data.samples), len(devices))
+    batch, batch_note = batch_of_a_device(config, len(train_data.samples), len(devices))
     notes += batch_note
     pictures, cache = _pictures(config, train_data, progress)
     together = batch * len(devices)
-    augment = augmentation(config, -(-len(pictures) // together) * config.epochs)
+    augment = augmentation_of(config, len(pictures), together)
     workers, reason = _choose_workers(config, pictures, batch, device, augment)
-    train_batches = _train_batches(config, pictures, batch, workers, augment)
+    train_batches = make_train_batches(config, pictures, batch, workers, augment)
     val_batches = ValBatches(val_data.samples, config.image_size, config.val_batch or batch, workers)
     recipe = choose_recipe(config, together, -(-len(train_batches) // len(devices)))
     # a step of several devices is one of as many batches
@@ -253,20 +258,19 @@ def _open_data(config: TrainConfig, progress: ProgressCallback | None) -> tuple[
     def report(what: str) -> Callable[[int, int], None] | None:
         return None if progress is None else lambda done, total: progress(what, done, total)
 
-    if not has_split(config.data, "val"):
+    layout = open_layout(config.data)
+    if not layout.names:
+        errors = [str(finding) for finding in layout.findings if finding.severity == "error"]
+        nothing = f"{layout.file}: tells of pictures and of no class: there is nothing to train on"
+        raise DataError(errors[0] if errors else nothing)
+    if "val" not in layout.splits:
         raise DataError(
             f"{config.data}: names no validation pictures (val: ...). Scores on the training pictures would tell "
             "nothing: name a set that is not trained on."
         )
-    train_data = open_dataset(
-        config.data,
-        "train",
-        single_class=config.single_class,
-        min_items=config.min_items,
-        progress=report("checking training pictures"),
-    )
+    train_data = open_train_data(config, layout, report("checking training pictures"))
     val_data = open_dataset(
-        config.data, "val", single_class=config.single_class, progress=report("checking validation pictures")
+        layout, "val", single_class=config.single_class, progress=report("checking validation pictures")
     )
     if not config.skip_bad_rows:
         refuse(train_data)
@@ -274,7 +278,15 @@ def _open_data(config: TrainConfig, progress: ProgressCallback | None) -> tuple[
     return train_data, val_data
 
 
-def _train_batches(
+def open_train_data(
+    config: TrainConfig, layout: Layout, progress: Callable[[int, int], None] | None
+) -> Dataset:
+    return open_dataset(
+        layout, "train", single_class=config.single_class, min_items=config.min_items, progress=progress
+    )
+
+
+def make_train_batches(
     config: TrainConfig, pictures: PreparedPictures, batch: int, workers: int, augment: AugmentConfig
 ) -> TrainBatches:
     return TrainBatches(
@@ -311,7 +323,7 @@ def _choose_workers(
     """How many processes prepare pictures, and why: as asked or by measuring, and never more than /dev/shm holds."""
     usable = max(int(usable_cores()), 1)
     if config.workers is None:
-        trial = _train_batches(config, pictures, 1, 0, augment)
+        trial = make_train_batches(config, pictures, 1, 0, augment)
         suggestion = suggest_workers(trial.one, usable, device.kind)
         workers, reason = suggestion.workers, suggestion.reason
     else:
@@ -322,7 +334,7 @@ def _choose_workers(
     return fitting, f"{fitting}, {shortage or reason}"
 
 
-def _batch_of_a_device(config: TrainConfig, pictures: int, devices: int) -> tuple[int, list[str]]:
+def batch_of_a_device(config: TrainConfig, pictures: int, devices: int) -> tuple[int, list[str]]:
     """Pictures of one batch, of which each device takes one or more in a step, and what there is to say about it."""
     together = min(config.batch, pictures)
     notes = []
@@ -359,6 +371,16 @@ def frozen_paths(freeze: tuple[int, ...], size: str) -> list[str]:
     if beyond:
         raise UsageError(f"freeze: layer {beyond[0]} does not exist, YOLOv9-{size} has 0 to {max(layers)}")
     return [path for number in wanted for path in layers.get(number, ())]
+
+
+def epochs_without_mosaic(config: TrainConfig) -> int:
+    """The last epochs, in which pictures are shown alone."""
+    return min(config.close_mosaic, config.epochs // 2)
+
+
+def augmentation_of(config: TrainConfig, pictures: int, together: int) -> AugmentConfig:
+    """``together``: pictures that go through the network at a time, on all devices."""
+    return augmentation(config, -(-pictures // together) * config.epochs)
 
 
 def augmentation(config: TrainConfig, total_steps: int) -> AugmentConfig:
