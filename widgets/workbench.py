@@ -5,12 +5,13 @@ from typing import Any
 
 import ipywidgets as w
 
+from widgets.dataset_panel import DatasetPanel
 from widgets.detect_panel import OTHER, DetectPanel
 from widgets.runs_panel import RunsPanel
 from widgets.speed_panel import SpeedPanel
 from widgets.train_panel import TrainPanel
 
-DETECT, TRAIN, RUNS, SPEED = range(4)
+DETECT, DATA, TRAIN, RUNS, SPEED = range(5)
 
 
 class Workbench(w.Tab):
@@ -18,17 +19,18 @@ class Workbench(w.Tab):
 
     Args:
         folder: where weights, pictures, data and runs are looked for.
-        state_file: remembers the choices over a kernel restart, those of training and of speed in files beside it; None
+        state_file: remembers the choices over a kernel restart, those of the other panels in files beside it; None
             remembers nothing.
     """
 
     def __init__(self, folder: str | Path = ".", state_file: str | Path | None = "panel_state.json") -> None:
         self.detect = DetectPanel(folder, state_file)
         self.train = TrainPanel(folder, _beside(state_file, "train"))
+        self.data = DatasetPanel(folder, _beside(state_file, "data"), train_settings=self.train.settings)
         self.runs = RunsPanel(folder, self._open_in_detect, self._watch)
         self.speed = SpeedPanel(folder, _beside(state_file, "speed"))
-        panels = [self.detect, self.train, self.runs, self.speed]
-        super().__init__(panels, titles=["Detect", "Train", "Runs", "Speed"])
+        self._panels = [self.detect, self.data, self.train, self.runs, self.speed]
+        super().__init__(self._panels, titles=["Detect", "Data", "Train", "Runs", "Speed"])
         self.observe(lambda change: change["new"] == RUNS and self.runs.refresh(), "selected_index")
 
     def _open_in_detect(self, weights: Path) -> None:
@@ -42,10 +44,11 @@ class Workbench(w.Tab):
 
     def _ipython_display_(self) -> None:
         self.detect.copy.show_below(self)
-        self.speed.copy.show_below(w.VBox())  # below nothing more: the tabs stand above both copies
+        for copy in (self.data.copy, self.speed.copy):
+            copy.show_below(w.VBox())  # below nothing more: the tabs stand above all copies
 
     def close(self) -> None:
-        for panel in (self.detect, self.train, self.runs, self.speed):
+        for panel in self._panels:
             panel.close()
         super().close()
 

@@ -196,7 +196,7 @@ def test_static_copy_needs_no_kernel(panel: DetectPanel, photos: Path) -> None:
 
 def test_every_control_has_text() -> None:
     workbench = Workbench(state_file=None)
-    assert workbench.titles == ("Detect", "Train", "Runs", "Speed")
+    assert workbench.titles == ("Detect", "Data", "Train", "Runs", "Speed")
     panel = workbench.detect
     buttons = [panel.start, panel.stop, panel.upload, panel.code.button]
     assert all(control.description for control in [*panel.controls.values(), *buttons])

@@ -10,7 +10,7 @@ from tests.waiting import until
 from widgets import RunsPanel, Workbench
 from widgets.detect_panel import OTHER
 from widgets.runs_panel import best_weights, table_html
-from widgets.workbench import DETECT, TRAIN
+from widgets.workbench import DETECT, RUNS, TRAIN
 from yolov9kit import TrainConfig
 
 LONG = 120.0
@@ -101,7 +101,7 @@ def test_a_run_without_weights_is_said(tmp_path: Path) -> None:
 def test_from_runs_to_detect_and_to_train(trained: Path) -> None:
     bench = Workbench(trained, None)
     choose(bench.runs, "one")
-    bench.selected_index = 2
+    bench.selected_index = RUNS
     bench.runs.open_button.click()
     assert bench.selected_index == DETECT and bench.detect.weights.value == OTHER
     assert bench.detect.weights_path.value.endswith("runs/train/one/weights/best.safetensors")
