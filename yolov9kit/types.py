@@ -22,6 +22,12 @@ from torch import Tensor
 ProgressCallback = Callable[[str, int, int], None]
 """What is being done, how much of it is done, of how much."""
 
+
+def counting(on_progress: ProgressCallback | None, what: str) -> Callable[[int, int], None] | None:
+    """What counts (done, of how much) of one thing, told as progress of that name; None where nobody listens."""
+    return None if on_progress is None else lambda done, total: on_progress(what, done, total)
+
+
 RawMaps = tuple[Tensor, Tensor, Tensor]
 
 

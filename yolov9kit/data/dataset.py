@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from yolov9kit.data.checked import Checked, PictureFacts, facts_file
-from yolov9kit.data.findings import Finding
+from yolov9kit.data.findings import Finding, counted
 from yolov9kit.data.formats.layout import Layout, SplitFiles
 from yolov9kit.data.formats.open_layout import open_layout
 from yolov9kit.data.labels import LabelFile
@@ -96,17 +96,17 @@ class Dataset:
         """One line: pictures, boxes, the two kinds of background, what was left out."""
         boxes = sum(len(sample.labels) for sample in self.samples)
         facts = [
-            f"{self.name} {self.split}: {_count(len(self.samples), 'picture')}",
-            _count(boxes, "box", "boxes"),
-            f"{_count(self.empty_labels, 'background')} with an empty label file",
+            f"{self.name} {self.split}: {counted(len(self.samples), 'picture')}",
+            counted(boxes, "box", "boxes"),
+            f"{counted(self.empty_labels, 'background')} with an empty label file",
             f"{self.missing_labels} without a label file",
         ]
         if self.left_out:
-            facts.append(f"{_count(self.left_out, 'unreadable picture')} left out")
+            facts.append(f"{counted(self.left_out, 'unreadable picture')} left out")
         if self.below_min_items:
-            facts.append(f"{_count(self.below_min_items, 'picture')} with too few boxes left out")
+            facts.append(f"{counted(self.below_min_items, 'picture')} with too few boxes left out")
         if self.errors:
-            facts.append(_count(len(self.errors), "error"))
+            facts.append(counted(len(self.errors), "error"))
         return printable(", ".join(facts))
 
 
@@ -193,7 +193,7 @@ def refuse(dataset: Dataset) -> None:
     errors = dataset.errors
     if not errors:
         return
-    lines = [f"{dataset.name} {dataset.split}: {_count(len(errors), 'error')} in the data set"]
+    lines = [f"{dataset.name} {dataset.split}: {counted(len(errors), 'error')} in the data set"]
     lines += [str(finding) for finding in errors[:_SHOWN_ERRORS]]
     if len(errors) > _SHOWN_ERRORS:
         lines.append(f"and {len(errors) - _SHOWN_ERRORS} more")
@@ -239,14 +239,10 @@ class _Scan:
     def why_nothing(self) -> str:
         if self.below_min_items:
             return f"no picture has {self.min_items} boxes or more ({self.below_min_items} have fewer)"
-        return f"none of {_count(self.left_out, 'picture')} can be read: {self.first_fault}"
+        return f"none of {counted(self.left_out, 'picture')} can be read: {self.first_fault}"
 
     def final_findings(self) -> list[Finding]:
         return self.rows.revise(self.findings)
 
 
 _NO_LABELS = LabelFile(np.empty((0, 4), np.float32), np.empty(0, np.int64))
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

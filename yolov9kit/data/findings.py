@@ -30,3 +30,8 @@ class Finding:
     def __str__(self) -> str:
         where = str(self.path) if self.line is None else f"{self.path}:{self.line}"
         return printable(f"{where}: {self.message}")
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 picture``, ``2 pictures``; ``many`` where the plural is another than ``one`` with an s."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from yolov9kit.doctor.speed import loader_findings
 from yolov9kit.doctor.splits import absent_splits, exact_findings, near_findings, same_split
 from yolov9kit.doctor.unnamed import unnamed_folders
 from yolov9kit.errors import DataError
-from yolov9kit.types import ProgressCallback
+from yolov9kit.types import ProgressCallback, counting
 
 _RANK = {"error": 0, "warning": 1, "note": 2}
 
@@ -62,7 +62,7 @@ def diagnose(
                 layout,
                 split,
                 cache=config.cache,
-                progress=_counting(on_progress, f"checking {split} pictures"),
+                progress=counting(on_progress, f"checking {split} pictures"),
             )
         except DataError as fault:
             findings += _of_lost_split(layout, split, fault, config)
@@ -77,10 +77,6 @@ def diagnose(
     if on_progress is not None:
         on_progress("comparing pictures", 1, 1)
     return Diagnosis(Path(data), layout.kind, layout.names, tuple(facts), _in_order(findings), config)
-
-
-def _counting(on_progress: ProgressCallback | None, what: str) -> Callable[[int, int], None] | None:
-    return None if on_progress is None else lambda done, total: on_progress(what, done, total)
 
 
 def _as_finding(code: str, path: str | os.PathLike[str], fault: DataError) -> Finding:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from yolov9kit.data.findings import Finding
+from yolov9kit.data.findings import Finding, counted
 from yolov9kit.doctor.config import DoctorConfig
 from yolov9kit.errors import DataError
 
@@ -101,12 +101,12 @@ class Diagnosis:
 
     def summary(self) -> str:
         """One line: ``12 errors, 3 warnings, 5 notes in 3 splits``."""
-        counted = [
-            _count(len(self.errors), "error"),
-            _count(len(self.warnings), "warning"),
-            _count(len(self.notes), "note"),
+        parts = [
+            counted(len(self.errors), "error"),
+            counted(len(self.warnings), "warning"),
+            counted(len(self.notes), "note"),
         ]
-        return f"{', '.join(counted)} in {_count(len(self.splits), 'split')}"
+        return f"{', '.join(parts)} in {counted(len(self.splits), 'split')}"
 
     def to_json(self) -> str:
         """Everything as JSON text; ``from_json`` reads it back equal."""
@@ -174,7 +174,3 @@ def _finding(values: dict[str, Any]) -> Finding:
 def _facts(values: dict[str, Any]) -> SplitFacts:
     frozen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
     return SplitFacts(**frozen)
-
-
-def _count(number: int, one: str) -> str:
-    return f"{number} {one if number == 1 else one + 's'}"

@@ -16,7 +16,7 @@ from yolov9kit.evaluation.report import EvalReport, Loss, SizeScore
 from yolov9kit.evaluation.validate import Validation, validate
 from yolov9kit.loss.criterion import DetectionLoss
 from yolov9kit.model.checkpoint import Checkpoint, load
-from yolov9kit.types import ProgressCallback
+from yolov9kit.types import ProgressCallback, counting
 
 _SHOWN_FINDINGS = 10
 
@@ -80,9 +80,7 @@ def _open(data: str | os.PathLike[str], config: EvalConfig, on_progress: Progres
         config.split,
         single_class=config.single_class,
         min_items=config.min_items,
-        progress=None
-        if on_progress is None
-        else lambda done, total: on_progress("checking pictures", done, total),
+        progress=counting(on_progress, "checking pictures"),
     )
     if not config.skip_bad_rows:
         refuse(dataset)

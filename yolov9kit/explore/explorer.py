@@ -1,7 +1,7 @@
 """A data set to look into: filter its pictures, count, see them small. Only reads."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from yolov9kit.explore.finding_index import index_findings
 from yolov9kit.explore.item import Entry, ExploreItem, entries_of
 from yolov9kit.explore.picture_list import write_picture_list
 from yolov9kit.explore.thumbnails import Thumbnail, Thumbnails
-from yolov9kit.types import Failed, ProgressCallback
+from yolov9kit.types import Failed, ProgressCallback, counting
 
 _NO_FILTER = ExploreFilter()
 
@@ -86,7 +86,9 @@ class Explorer:
         datasets, faults = [], []
         for split in layout.splits:
             try:
-                datasets.append(open_dataset(layout, split, progress=_counting(on_progress, split)))
+                datasets.append(
+                    open_dataset(layout, split, progress=counting(on_progress, f"checking {split} pictures"))
+                )
             except DataError as fault:
                 faults.append((split, fault))
         if not datasets:
@@ -306,12 +308,6 @@ class Explorer:
         files += [entry.label_path for entry in self._entries if entry.label_path is not None]
         folders = {file.parent for file in files}
         return folders | ({self._folder} if any(self._folder in one.parents for one in files) else set())
-
-
-def _counting(on_progress: ProgressCallback | None, split: str) -> Callable[[int, int], None] | None:
-    if on_progress is None:
-        return None
-    return lambda done, total: on_progress(f"checking {split} pictures", done, total)
 
 
 def _missing(file: Path, split: str, fault: DataError) -> Finding:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from yolov9kit.data.findings import Finding
+from yolov9kit.data.findings import Finding, counted
 from yolov9kit.data.formats.layout import in_order
 from yolov9kit.errors import UsageError
 from yolov9kit.rewrite.item import Item, Plan
 from yolov9kit.rewrite.opened import Opened, open_data
-from yolov9kit.rewrite.rewritten import Rewritten, counted
+from yolov9kit.rewrite.rewritten import Rewritten
 from yolov9kit.rewrite.source_items import items_of, source_notes
 from yolov9kit.rewrite.write import Format, check_target, write_plan
 from yolov9kit.types import ProgressCallback

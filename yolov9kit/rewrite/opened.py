@@ -1,7 +1,7 @@
 """A data set with all its splits read, and everything on the disk that belongs to it."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from yolov9kit.data.findings import Finding
 from yolov9kit.data.formats.layout import Layout, SplitFiles
 from yolov9kit.data.formats.open_layout import open_layout
 from yolov9kit.errors import DataError, UsageError
-from yolov9kit.types import ProgressCallback, printable
+from yolov9kit.types import ProgressCallback, counting, printable
 
 LEFT_OUT_CODES = frozenset(
     ("label_repeated", "label_no_area", "label_orphan", "picture_repeated", "picture_unnamed")
@@ -90,7 +90,7 @@ def open_data(
     for split in files:
         try:
             read[split] = open_dataset(
-                layout, split, as_boxes=as_boxes, progress=_progress(f"reading {split}", on_progress)
+                layout, split, as_boxes=as_boxes, progress=counting(on_progress, f"reading {split}")
             )
         except DataError as fault:
             if not skip_bad_rows:
@@ -143,12 +143,6 @@ def _listed(layout: Layout, splits: Sequence[str], skip: bool) -> tuple[dict[str
 
 def _missing(layout: Layout, split: str, fault: DataError) -> Finding:
     return Finding("split_missing", "error", layout.file, f"split '{split}' left out: {fault}", value=split)
-
-
-def _progress(what: str, on_progress: ProgressCallback | None) -> Callable[[int, int], None] | None:
-    if on_progress is None:
-        return None
-    return lambda done, total: on_progress(what, done, total)
 
 
 def _files(layout: Layout, splits: dict[str, SplitFiles]) -> tuple[Path, ...]:

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from yolov9kit.data.dataset import Dataset, Sample
-from yolov9kit.data.findings import Finding
+from yolov9kit.data.findings import Finding, counted
 from yolov9kit.data.labels import read_labels
 from yolov9kit.errors import KitError
 from yolov9kit.rewrite.digests import sha256_of
 from yolov9kit.rewrite.item import Item, Plan
 from yolov9kit.rewrite.opened import Opened, open_data, source_files
 from yolov9kit.rewrite.repair_picture import mend
-from yolov9kit.rewrite.rewritten import Rewritten, counted
+from yolov9kit.rewrite.rewritten import Rewritten
 from yolov9kit.rewrite.source_items import items_of, source_notes
 from yolov9kit.rewrite.write import check_target, write_plan
 from yolov9kit.types import ProgressCallback, printable

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from yolov9kit.data.findings import Finding
+from yolov9kit.data.findings import Finding, counted
 from yolov9kit.rewrite.item import Item
 from yolov9kit.types import printable
 
@@ -88,7 +88,3 @@ def split_count(split: str, items: Sequence[Item], num_classes: int) -> SplitCou
         pictures += of_class > 0
     backgrounds = sum(not len(item.classes) for item in items)
     return SplitCount(split, len(items), backgrounds, tuple(boxes.tolist()), tuple(pictures.tolist()))
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from yolov9kit.data.dataset import Dataset
-from yolov9kit.data.findings import Finding
+from yolov9kit.data.findings import Finding, counted
 from yolov9kit.rewrite.item import Item, item_of
 from yolov9kit.rewrite.opened import Opened
-from yolov9kit.rewrite.rewritten import counted
 
 
 def items_of(opened: Opened, new_label: np.ndarray) -> tuple[dict[str, list[Item]], list[Finding]]:

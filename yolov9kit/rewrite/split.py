@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from yolov9kit.data.checked import Checked
+from yolov9kit.data.findings import counted
 from yolov9kit.errors import DataError, UsageError
 from yolov9kit.rewrite.groups import ROBOFLOW_COPIES, groups_of
 from yolov9kit.rewrite.item import Item, Plan
 from yolov9kit.rewrite.opened import open_data
-from yolov9kit.rewrite.rewritten import Rewritten, counted, split_count
+from yolov9kit.rewrite.rewritten import Rewritten, split_count
 from yolov9kit.rewrite.source_items import items_of, source_notes
 from yolov9kit.rewrite.stratify import stratify
 from yolov9kit.rewrite.write import Format, check_target, write_plan

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from yolov9kit.data.findings import counted
 from yolov9kit.errors import DataError, UsageError
 from yolov9kit.rewrite.item import Item, Plan
 from yolov9kit.rewrite.opened import open_data
-from yolov9kit.rewrite.rewritten import Rewritten, counted
+from yolov9kit.rewrite.rewritten import Rewritten
 from yolov9kit.rewrite.source_items import items_of, source_notes
 from yolov9kit.rewrite.write import Format, check_target, write_plan
 from yolov9kit.types import ProgressCallback, printable

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from yolov9kit.data.findings import counted
 from yolov9kit.errors import DataError, UsageError
 from yolov9kit.rewrite.item import Plan
 from yolov9kit.rewrite.new_folder import new_folder, refuse_folder
-from yolov9kit.rewrite.rewritten import LEFT_OUT, Rewritten, counted, split_count
+from yolov9kit.rewrite.rewritten import LEFT_OUT, Rewritten, split_count
 from yolov9kit.rewrite.write_coco import write_coco
 from yolov9kit.rewrite.write_yolo import YAML, has_labels, write_yolo
 from yolov9kit.types import ProgressCallback, printable

@@ -38,7 +38,7 @@ from yolov9kit.training.optim import (
 )
 from yolov9kit.training.reports import StartReport
 from yolov9kit.training.step import TrainStep
-from yolov9kit.types import ProgressCallback
+from yolov9kit.types import ProgressCallback, counting
 
 FIRST_SCALE = 2.0**10
 CLOSE_SCALE = 0.1
@@ -255,9 +255,6 @@ _GPU_DETERMINISM = (
 
 
 def _open_data(config: TrainConfig, progress: ProgressCallback | None) -> tuple[Dataset, Dataset]:
-    def report(what: str) -> Callable[[int, int], None] | None:
-        return None if progress is None else lambda done, total: progress(what, done, total)
-
     layout = open_layout(config.data)
     if not layout.names:
         errors = [str(finding) for finding in layout.findings if finding.severity == "error"]
@@ -268,9 +265,12 @@ def _open_data(config: TrainConfig, progress: ProgressCallback | None) -> tuple[
             f"{config.data}: names no validation pictures (val: ...). Scores on the training pictures would tell "
             "nothing: name a set that is not trained on."
         )
-    train_data = open_train_data(config, layout, report("checking training pictures"))
+    train_data = open_train_data(config, layout, counting(progress, "checking training pictures"))
     val_data = open_dataset(
-        layout, "val", single_class=config.single_class, progress=report("checking validation pictures")
+        layout,
+        "val",
+        single_class=config.single_class,
+        progress=counting(progress, "checking validation pictures"),
     )
     if not config.skip_bad_rows:
         refuse(train_data)
@@ -311,9 +311,7 @@ def _pictures(
         return pictures, "none, as asked: pictures are decoded each time"
     if config.cache == "auto" and needed > free / 4:
         return pictures, f"none, chosen: {what}, more than a quarter; decoded each time"
-    pictures.fill(
-        None if progress is None else lambda done, total: progress("decoding pictures", done, total)
-    )
+    pictures.fill(counting(progress, "decoding pictures"))
     return pictures, f"ram, {'as asked' if config.cache == 'ram' else 'chosen'}: {what}"
 
 

@@ -21,7 +21,7 @@ from yolov9kit.training.prepare import (
     make_train_batches,
     open_train_data,
 )
-from yolov9kit.types import ProgressCallback
+from yolov9kit.types import ProgressCallback, counting
 
 _AT_ONCE = 4
 
@@ -83,8 +83,7 @@ def preview_batches(
         raise UsageError(f"epoch {epoch}: this run has the epochs 0 to {config.epochs - 1}")
     if count < 1:
         raise UsageError(f"count {count}: ask for 1 picture or more")
-    what = "checking training pictures"
-    progress = None if on_progress is None else lambda done, total: on_progress(what, done, total)
+    progress = counting(on_progress, "checking training pictures")
     data = open_train_data(config, open_layout(config.data), progress)
     if not config.skip_bad_rows:
         refuse(data)
